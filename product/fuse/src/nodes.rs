@@ -14,9 +14,9 @@ use std::num::NonZeroU32;
 use afflux_volume::{Attributes, FileHandle, Timestamp, handle_hash};
 
 use crate::abi::ROOT;
-use crate::limits::NODES_USUAL;
+use crate::limits::{NODES_MAX, NODES_USUAL};
 use crate::mount_state::{MountState, MountStateError, PersistedNode};
-use crate::slots::{self, NumberedSlots, slot_id};
+use crate::slots::{self, NumberedSlots};
 
 /// Identifies the contents of a file: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,9 @@ impl Surplus {
 
 /// Nodes that are named to the kernel at a time: twice as many as were made since.
 const NAMED: usize = 64;
+/// Most slots that are examined for these. Of all slots, at least one in so many for each named node has a node while
+/// there are too many.
+const SLOTS_EXAMINED: usize = NAMED * (NODES_MAX / NODES_USUAL);
 
 fn key(handle: &FileHandle) -> u64 {
     handle_hash(handle.as_bytes()).unwrap_or_default()
@@ -134,9 +137,14 @@ impl KernelNodes {
             return Vec::new();
         }
         self.surplus.made = 0;
-        let named: Vec<u64> = self.slots.ids_from(self.surplus.hand).filter(|it| *it != ROOT).take(NAMED).collect();
-        let last = named.last().and_then(|last| slot_id(*last));
-        self.surplus.hand = last.map_or(0, |last| last.at + 1);
+        let mut named = Vec::new();
+        for (slot, id) in self.slots.slots_from(self.surplus.hand, SLOTS_EXAMINED) {
+            self.surplus.hand = slot + 1;
+            named.extend(id.filter(|it| *it != ROOT));
+            if named.len() == NAMED {
+                break;
+            }
+        }
         named
     }
 

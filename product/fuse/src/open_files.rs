@@ -39,6 +39,14 @@ pub(crate) struct OpenFile<P: Platform> {
 }
 
 impl<P: Platform> Opened<P> {
+    /// The node; none of a lost file.
+    fn node(&self) -> Option<u64> {
+        match self {
+            Self::File(file) => Some(file.node),
+            Self::Lost => None,
+        }
+    }
+
     /// The node, if the file may be mapped to store bytes.
     fn storable_node(&self) -> Option<u64> {
         match self {
@@ -56,8 +64,32 @@ pub(crate) struct OpenFiles<P: Platform> {
     files: NumberedSlots<OfUser<P>>,
     /// The quotas count the files for which the server has descriptors.
     quotas: FairQuotas,
-    /// How many of a node's open files may be mapped to store bytes.
-    storable: BTreeMap<u64, usize>,
+    /// The number of open files of each node that may be mapped to store bytes.
+    storable: OpenCounts<u64>,
+    /// The number of each node's open files by user.
+    of_users: OpenCounts<(u64, u32)>,
+}
+
+/// Counts of open files by a key. A key without files takes no memory.
+#[derive(Default)]
+struct OpenCounts<K>(BTreeMap<K, usize>);
+
+impl<K: Ord> OpenCounts<K> {
+    fn add(&mut self, key: Option<K>) {
+        key.into_iter().for_each(|key| *self.0.entry(key).or_default() += 1);
+    }
+
+    fn remove(&mut self, key: Option<K>) {
+        let Some((key, count)) = key.and_then(|key| self.0.get_mut(&key).map(|count| (key, count))) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.0.remove(&key);
+        }
+    }
+
+    fn has(&self, key: &K) -> bool {
+        self.0.contains_key(key)
+    }
 }
 
 impl<P: Platform> OpenFiles<P> {
@@ -69,12 +101,13 @@ impl<P: Platform> OpenFiles<P> {
     /// The files of an earlier server, as [`NumberedSlots::restored`] takes them.
     pub(crate) fn restored(files: Vec<(u32, Option<OfUser<P>>)>, most: usize) -> Self {
         let mut quotas = FairQuotas::new(most.min(OPEN_FILES_MAX));
-        let mut storable = BTreeMap::new();
+        let (mut storable, mut of_users) = (OpenCounts::default(), OpenCounts::default());
         for (user, file) in files.iter().filter_map(|(_, file)| file.as_ref()) {
             quotas.take(*user, 1);
-            file.storable_node().into_iter().for_each(|node| *storable.entry(node).or_default() += 1);
+            storable.add(file.storable_node());
+            of_users.add(file.node().map(|node| (node, *user)));
         }
-        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), quotas, storable }
+        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), quotas, storable, of_users }
     }
 
     /// Whether the user may open one more, if the server has descriptors for so many in addition to those that are open
@@ -85,10 +118,11 @@ impl<P: Platform> OpenFiles<P> {
 
     /// Adds a file; none if no slot is free.
     pub(crate) fn insert(&mut self, user: u32, file: Opened<P>) -> Option<u64> {
-        let storable = file.storable_node();
+        let (storable, node) = (file.storable_node(), file.node());
         let number = self.files.insert((user, file))?;
         self.quotas.take(user, 1);
-        storable.into_iter().for_each(|node| *self.storable.entry(node).or_default() += 1);
+        self.storable.add(storable);
+        self.of_users.add(node.map(|node| (node, user)));
         Some(number)
     }
 
@@ -98,28 +132,26 @@ impl<P: Platform> OpenFiles<P> {
 
     /// Whether the user has opened this node.
     pub(crate) fn has(&self, user: u32, node: u64) -> bool {
-        let is_of = |(by, file): &OfUser<P>| *by == user && matches!(file, Opened::File(file) if file.node == node);
-        self.files.values().any(is_of)
+        self.of_users.has(&(node, user))
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Opened<P>> {
         let (user, file) = self.files.remove(number)?;
         self.quotas.give_back(user, 1);
-        if let Some((node, open)) = file.storable_node().and_then(|node| Some((node, self.storable.get_mut(&node)?))) {
-            *open -= 1;
-            if *open == 0 {
-                self.storable.remove(&node);
-            }
-        }
+        self.storable.remove(file.storable_node());
+        self.of_users.remove(file.node().map(|node| (node, user)));
         Some(file)
     }
 
     /// Whether a mapping may have stored bytes of this node that the kernel has not written back.
     pub(crate) fn may_be_stored(&self, node: u64) -> bool {
-        self.storable.contains_key(&node)
+        self.storable.has(&node)
     }
 
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

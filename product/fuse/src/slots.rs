@@ -3,7 +3,8 @@
 //! Owns: the slots, the generation of each.
 //! Does not own: the values' meaning (`nodes`, `open_files`).
 //! Invariants: an id names one value. After its removal the id names nothing, for the next 2^31 values of the same
-//! slot. There are at most as many values as the maker allowed. The first value has the id 1.
+//! slot. There are at most as many values as the maker allowed. The first value has the id 1. No call
+//! goes through all slots.
 
 pub(crate) struct NumberedSlots<T> {
     slots: Vec<(u32, Option<T>)>,
@@ -78,14 +79,10 @@ impl<T> NumberedSlots<T> {
         Some(value)
     }
 
-    /// The ids of values from a slot on, in order and wrapping around, each once.
-    pub(crate) fn ids_from(&self, from: usize) -> impl Iterator<Item = u64> {
-        let places = (from..self.slots.len()).chain(0..from.min(self.slots.len()));
-        places.filter_map(|at| self.slots[at].1.as_ref().map(|_| id(at, self.slots[at].0)))
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().filter_map(|(_, value)| value.as_ref())
+    /// `most` slots from a slot on, in order and wrapping around, each once, with the ids of their values.
+    pub(crate) fn slots_from(&self, from: usize, most: usize) -> impl Iterator<Item = (usize, Option<u64>)> {
+        let all = (from..self.slots.len()).chain(0..from.min(self.slots.len()));
+        all.take(most).map(|at| (at, self.slots[at].1.as_ref().map(|_| id(at, self.slots[at].0))))
     }
 
     pub(crate) fn len(&self) -> usize {

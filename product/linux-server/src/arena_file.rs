@@ -150,28 +150,27 @@ impl ArenaFile {
         Ok((self, memory))
     }
 
-    /// Finds what [`Self::open`] would refuse, and changes nothing. The file may be in use by the process `own`.
+    /// Finds what [`Self::open`] would refuse, and changes nothing. The file may be in use by the process `own`. The
+    /// result is the memory of an earlier server that [`Self::open`] would return.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<(), ArenaFileError> {
+    pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<Option<(Self, Arc<Memory>)>, ArenaFileError> {
+        let wanted = layout.bytes() as u64;
         let Some(file) = backing_file::found(path)? else {
-            return backing_file::check_free_space(path, layout.bytes() as u64);
+            return backing_file::check_free_space(path, wanted).map(|()| None);
         };
-        let header = read_header(&file)?;
         if !claim(&file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
-            let process = header.holder();
+            let process = read_header(&file)?.holder();
             let runs = OwnerState::of(process, &file).map_err(host("stat"))? == OwnerState::Runs;
-            return if runs && own != Some(process) { Err(ArenaFileError::InUse { process }) } else { Ok(()) };
+            return if runs && own != Some(process) { Err(ArenaFileError::InUse { process }) } else { Ok(None) };
         }
-        let bytes = fstat(&file).map_err(host("stat"))?.st_size as u64;
-        if bytes == 0 || header.is_unused() {
-            return backing_file::check_free_space(path, (layout.bytes() as u64).saturating_sub(bytes));
+        let found = Self { location: FoundAt::Path(path.to_path_buf()), file, is_fresh: false };
+        if let Some(memory) = found.unwritten(boot()?)? {
+            return Ok(Some((found, memory)));
         }
-        match header.layout(boot()?)?.bytes() as u64 {
-            wanted if wanted != bytes => Err(ArenaFileError::Length { found: bytes, wanted }),
-            _ => Ok(()),
-        }
+        let bytes = fstat(&found.file).map_err(host("stat"))?.st_size as u64;
+        backing_file::check_free_space(path, wanted.saturating_sub(bytes)).map(|()| None)
     }
 
     /// Takes the memory that the service manager has of an earlier server, or makes one for an arena of this form. A
@@ -240,8 +239,15 @@ impl ArenaFile {
         }
     }
 
-    /// The memory of an earlier server, if the file has its data.
+    /// The memory of an earlier server, if the file has its data. This process is its holder from now on.
     fn inherited(&self, boot: [u8; 16]) -> Result<Option<Arc<Memory>>, ArenaFileError> {
+        let found = self.unwritten(boot)?;
+        found.iter().for_each(|memory| memory.header().set_holder(std::process::id()));
+        Ok(found)
+    }
+
+    /// The memory of an earlier server, if the file has its data.
+    fn unwritten(&self, boot: [u8; 16]) -> Result<Option<Arc<Memory>>, ArenaFileError> {
         let bytes = fstat(&self.file).map_err(host("stat"))?.st_size as u64;
         let header = read_header(&self.file)?;
         if bytes == 0 || header.is_unused() {
@@ -263,6 +269,7 @@ impl ArenaFile {
     /// Makes an arena of the zeros in the file.
     fn begun(&self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
         let memory = self.map(layout)?;
+        memory.header().set_holder(std::process::id());
         memory.header().begin(boot, 0);
         Ok(memory)
     }
@@ -270,9 +277,7 @@ impl ArenaFile {
     fn map(&self, layout: Layout) -> Result<Arc<Memory>, ArenaFileError> {
         // SAFETY: the file has these bytes, this process has the lock, and other users cannot open the file. Programs
         // of this user and of root could change any memory of the process anyway.
-        let memory = unsafe { Memory::in_file(self.file.as_fd(), layout) }?;
-        memory.header().set_holder(std::process::id());
-        Ok(memory)
+        Ok(unsafe { Memory::in_file(self.file.as_fd(), layout) }?)
     }
 
     /// Has the service manager store new memory, if it is to store this one. Call it before a client is answered.

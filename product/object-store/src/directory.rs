@@ -25,7 +25,7 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 
 use crate::address::{DATA, PROBES, RECORDS};
 use crate::error::StoreError;
@@ -46,6 +46,24 @@ const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 impl DirectoryLock {
+    /// Finds what [`Self::take`] would refuse, and makes nothing. False for a directory that would be made.
+    pub(crate) fn is_there(directory: &FilePath) -> Result<bool, StoreError> {
+        let url = format!("file://{}", directory.display());
+        let failed = |error: io::Error| StoreError::Settings { url, why: error.to_string() };
+        let file = match File::open(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let parent = directory.parent().unwrap_or(directory);
+                let makeable = access(parent, Access::WRITE_OK | Access::EXEC_OK);
+                return makeable.map(|()| false).map_err(|error| failed(error.into()));
+            }
+            opened => opened.map_err(failed)?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse { directory: directory.display().to_string() }),
+            _ => Ok(true),
+        }
+    }
+
     /// Makes the directory if its parent is there, and locks it.
     pub(crate) fn take(directory: &FilePath) -> Result<Self, StoreError> {
         let url = || format!("file://{}", directory.display());

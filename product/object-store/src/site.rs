@@ -20,6 +20,7 @@ use crate::directory::DirectoryLock;
 use crate::error::StoreError;
 use crate::judge::Patience;
 use crate::options::Options;
+use crate::profile::Variables;
 use crate::threads::{Threads, Time};
 use crate::waits::RequestWaits;
 use crate::wire::Wire;
@@ -30,6 +31,12 @@ pub(crate) type Rooted = Arc<dyn ObjectStore>;
 /// A wait is reported after this time, and again after each [`WAIT_REPORTED_EVERY`].
 const WAIT_REPORTED_AFTER: Duration = Duration::from_secs(2);
 const WAIT_REPORTED_EVERY: Duration = Duration::from_secs(5);
+
+/// The process's variables that are text.
+pub(crate) fn variables() -> Variables {
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
+}
 
 /// A location that was opened.
 #[derive(Debug)]
@@ -52,11 +59,9 @@ impl Site {
         lock: Option<DirectoryLock>,
     ) -> Result<Self, StoreError> {
         let threads = Threads::start().map_err(|error| StoreError::Threads { why: error.to_string() })?;
-        let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        let variables = std::env::vars_os().filter_map(text).collect();
         let time = Time::of_host();
         let wire = Arc::new(Wire::new(
-            connect(url, &address, options, &variables)?,
+            connect(url, &address, options, &variables())?,
             time.now_ns,
             Patience::of(&address.store),
         ));

@@ -15,6 +15,7 @@ use object_store::path::Path;
 use tokio::sync::watch;
 
 use crate::address::{Address, PROBES, StoreAddress};
+use crate::connect::connect;
 use crate::directory::DirectoryLock;
 use crate::error::StoreError;
 use crate::failure::{RequestFailure, advice};
@@ -22,7 +23,7 @@ use crate::objects::StoreObjects;
 use crate::options::Options;
 use crate::probe::{AllowedUse, probe};
 use crate::records::{StoreRecords, StoreView, ViewState};
-use crate::site::Site;
+use crate::site::{Site, variables};
 use crate::snapshot::{self, Snapshot};
 use crate::split;
 use crate::there::{self, There, occupied};
@@ -42,6 +43,22 @@ pub struct Store {
 type Probed = watch::Receiver<Option<Result<AllowedUse, RequestFailure>>>;
 
 impl Store {
+    /// Finds what [`Self::open`] would refuse without a request to the store, or [`Self::open_to_read`] if it
+    /// `is_read`. Nothing is made.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn check(url: &str, options: &Options, is_read: bool) -> Result<(), StoreError> {
+        let address = Address::parse(url)?;
+        if let StoreAddress::Directory(directory) = &address.store
+            && !is_read
+            && !DirectoryLock::is_there(directory)?
+        {
+            return Ok(());
+        }
+        connect(url, &address, options, &variables()).map(drop)
+    }
+
     /// Connects to `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, `file:///DIR` or `memory:`, and begins to probe it.
     /// [`Self::access`] waits for the result.
     ///

@@ -296,21 +296,20 @@ impl<P: Platform> Volume<P> {
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         self.locks.tick(self.now());
-        let mut unused = self.table.unused();
-        unused.sort_by_key(|inode| inode.device);
-        let of_devices = unused.chunk_by(|one, next| one.device == next.device);
-        let tended = of_devices.filter_map(|unused| {
-            let claim = self.devices.claim_tending(unused.first()?.device)?;
-            // An object that is held here counts as used.
-            let unused = unused.to_vec();
+        // An object that is held here counts as used.
+        let mut unused: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>> = BTreeMap::new();
+        for some in self.table.unused() {
+            some.into_iter().for_each(|inode| unused.entry(inode.device).or_default().push(inode));
+            self.engine.platform().preemption_point().await;
+        }
+        let tended = unused.into_iter().filter_map(|(device, unused)| {
+            let claim = self.devices.claim_tending(device)?;
             Some(async move {
                 self.tend(&unused).await;
                 drop(claim);
             })
         });
-        let tended = join_all(tended);
-        drop(unused);
-        tended.await;
+        join_all(tended).await;
     }
 
     /// Checks and tidies up unused objects of one device.

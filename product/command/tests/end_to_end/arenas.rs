@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
+use crate::checks::are_alike;
 use crate::client::Client;
 use crate::hanging::Frozen;
 use crate::scratch::{Bytes, Mount, Scratch};
@@ -55,7 +56,7 @@ impl Place {
         Server::start(self.scratch.path(), &[&self.data], &arguments)
     }
 
-    /// The words of a server that does not start.
+    /// The words of a server that does not start. A check before says the same.
     pub(crate) fn refused(&self, more: &[&str]) -> String {
         let (arena, data) = (self.arena(), self.data.to_str().unwrap());
         let mut arguments = vec!["serve", data, "--arena", arena.to_str().unwrap()];
@@ -63,9 +64,32 @@ impl Place {
             arguments.extend(default.iter().filter(|_| !more.contains(&default[0])));
         }
         arguments.extend(more);
+        let check = run(self.scratch.path(), &[&arguments[..], &["--check"]].concat());
         let output = run(self.scratch.path(), &arguments);
         assert!(!output.status.success(), "{}", text(&output));
+        assert!(are_alike(&check, &output), "a check says: {}", text(&check));
         text(&output)
+    }
+
+    /// The words of a check that finds nothing wrong.
+    pub(crate) fn checked(&self) -> String {
+        let (arena, data) = (self.arena(), self.data.to_str().unwrap());
+        let check = run(
+            self.scratch.path(),
+            &[
+                "serve",
+                data,
+                "--arena",
+                arena.to_str().unwrap(),
+                "--cache",
+                "64MiB",
+                "--listen",
+                "127.0.0.1:0",
+                "--check",
+            ],
+        );
+        assert!(check.status.success(), "{}", text(&check));
+        text(&check)
     }
 }
 

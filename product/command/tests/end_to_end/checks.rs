@@ -62,7 +62,7 @@ fn assert_refused(home: &Path, table: &[Refused]) {
 }
 
 /// Whether both are refused for one reason.
-fn are_alike(check: &Output, start: &Output) -> bool {
+pub(crate) fn are_alike(check: &Output, start: &Output) -> bool {
     let (said, told) = (text(check), text(start));
     let message = said.lines().rfind(|line| !line.is_empty()).unwrap_or_default().trim_start_matches("error: ");
     // Servers of other tests come and go.
@@ -193,6 +193,62 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
     let table = table.into_iter().map(|words| Refused { through: Vec::new(), words });
     assert_refused(home, &table.collect::<Vec<_>>());
     served.stop();
+}
+
+/// A start of a store is refused before its first request, and so is a check. A check that passes sends none.
+#[cfg(feature = "object")]
+#[test]
+fn a_check_of_a_store_refuses_what_the_start_refuses_before_its_first_request() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let serve = |words: &[&str]| {
+        [arguments(&["serve", "--listen", "127.0.0.1:0", "--cache", "64MiB"]), arguments(words)].concat()
+    };
+    let served = scratch.directory("volume").display().to_string();
+    let address = |path: &str| format!("file://{path}");
+    let server = Server::start(&scratch.directory("other home"), &[Path::new(&address(&served))], &[]);
+    let no_file = home.join("none").display().to_string();
+    let bucket = ["s3://bucket/x", "--endpoint", "http://127.0.0.1:9"];
+    let table = [
+        (vec![], serve(&[&address(&served)])),
+        (vec![], serve(&[&address(&home.join("none/volume").display().to_string())])),
+        (vec![], serve(&[&address(&no_file), "--follow"])),
+        (vec![], serve(&["az://container/x"])),
+        (vec!["AWS_CA_BUNDLE=".to_owned() + &no_file], serve(&bucket)),
+        (vec!["AWS_ACCESS_KEY_ID=half".to_owned()], serve(&bucket)),
+        (vec!["AWS_PROFILE=none".to_owned(), "AWS_CONFIG_FILE=".to_owned() + &no_file], serve(&bucket)),
+        (vec!["GOOGLE_BASE_URL=store:9000".to_owned()], serve(&["gs://bucket/x"])),
+        (vec!["HTTPS_PROXY=socks9://x".to_owned()], serve(&bucket)),
+    ];
+    let through = |variables: Vec<String>| [arguments(&["env"]), variables].concat();
+    assert_refused(home, &table.map(|(variables, words)| Refused { through: through(variables), words }));
+    server.stop();
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    relay.set_nonblocking(true).unwrap();
+    let endpoint = format!("http://{}", relay.local_addr().unwrap());
+    for place in [&["s3://bucket/x", "--endpoint", &endpoint][..], &[&address(&no_file)]] {
+        let words = Refused {
+            through: arguments(&["env", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret"]),
+            words: serve(place),
+        };
+        let check = words.checked(home);
+        let said = "The settings are valid; the store was not asked.\n".to_owned();
+        assert_eq!((check.status.code(), text(&check)), (Some(0), said), "{place:?}");
+    }
+    assert!(relay.accept().is_err() && !Path::new(&no_file).exists());
+}
+
+#[test]
+fn a_check_says_that_only_a_unit_of_systemd_can_start_what_systemd_keeps() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data").display().to_string();
+    let words = arguments(&["serve", "--listen", "127.0.0.1:0", "--cache", "64MiB", "--arena", "systemd", &data]);
+    let by_hand = Refused { through: arguments(&["env", "-u", "NOTIFY_SOCKET"]), words };
+    let (check, start) = (by_hand.checked(scratch.path()), by_hand.started(scratch.path()));
+    let why = "--arena systemd: this server is not run by systemd (NOTIFY_SOCKET is not set)";
+    assert!(check.status.success() && text(&check).contains(why), "{}", text(&check));
+    assert!(text(&check).contains("a start by its unit alone succeeds"), "{}", text(&check));
+    assert!(start.status.code() == Some(2) && text(&start).contains(why), "{}", text(&start));
 }
 
 #[test]

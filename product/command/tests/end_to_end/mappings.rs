@@ -63,6 +63,26 @@ fn stored(at: &Path) -> Option<String> {
     Some(said)
 }
 
+#[cfg(feature = "object")]
+#[test]
+fn stores_past_the_end_are_in_no_larger_file_of_a_volume_in_a_store() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (store, point) = (format!("file://{}", scratch.directory("store").display()), scratch.directory("point"));
+    let mounted = Mounted::start(scratch.path(), Path::new(&store), &point);
+    let Some(shown) = stored(&point) else { return };
+    assert_eq!(shown, "");
+    mounted.stop();
+    let mounted = Mounted::start(scratch.path(), Path::new(&store), &point);
+    for file in fs::read_dir(&point).unwrap() {
+        let path = file.unwrap().path();
+        assert!(!fs::read(&path).unwrap().contains(&b'X'), "{path:?}");
+    }
+    mounted.stop();
+}
+
 #[test]
 fn stores_past_the_end_are_in_no_larger_file() {
     for flags in [&[][..], &["--kernel-cache"]] {

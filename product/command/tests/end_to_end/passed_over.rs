@@ -89,7 +89,10 @@ fn memory_is_refused_with_another_state_directory_and_taken_with_its_own() {
     fs::copy(place.state().join("handle-key"), other.join("handle-key")).unwrap();
     let said = place.refused(&["--state", other.to_str().unwrap()]);
     assert!(said.contains("this state directory is not of the server that left this memory"), "{said}");
+    let found = place.checked();
+    assert!(found.contains("an earlier server left") && found.contains("of 1 files"), "{found}");
     place.start().stop();
+    assert_eq!(place.checked(), "The settings are valid.\n");
     assert!(place.on_disk() == bytes);
 }
 

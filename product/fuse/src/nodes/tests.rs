@@ -38,3 +38,19 @@ fn all_nodes_but_the_root_are_named_in_turn() {
     }
     assert!(!named.contains(&ROOT));
 }
+
+// rule: a mount asks the kernel to forget nodes after a fixed number of steps, however many slots are free
+#[test]
+fn a_long_run_of_free_slots_is_examined_in_pieces() {
+    const LIVING: u64 = 100;
+    let count = 3 * SLOTS_EXAMINED as u64;
+    let mut nodes = many(count, 10);
+    for at in 1..count - LIVING {
+        nodes.forget(nodes.known(&handle(at)).unwrap(), 1);
+    }
+    let named = [(); 4].map(|()| {
+        nodes.surplus.made = NAMED / 2;
+        nodes.surplus().len()
+    });
+    assert_eq!(named, [0, 0, NAMED, LIVING as usize - NAMED]);
+}

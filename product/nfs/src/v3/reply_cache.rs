@@ -29,6 +29,7 @@ use futures_util::future::{FutureExt, Shared};
 use siphasher::sip::SipHasher13;
 
 use crate::status::NfsStatus;
+use crate::steps::step;
 
 /// Most calls that are cached: several times the calls that a client can have unanswered (its window, and the replies
 /// that fit the socket buffers).
@@ -160,13 +161,19 @@ impl CachedReplies {
         if self.calls.len() < ENTRIES_MAX {
             return None;
         }
-        let spared = |party: Party, count: usize| party == Party::ROOT && count <= ROOT_ENTRIES;
+        let spared = |party: Party, count: usize| {
+            step();
+            party == Party::ROOT && count <= ROOT_ENTRIES
+        };
         self.forget_one(self.of.heaviest(spared)?)
     }
 
     /// Forgets the first answered call among the oldest ones of `whose`, or the oldest if none of these is answered.
     fn forget_one(&mut self, whose: (Party, Option<u32>)) -> Option<SharedCall> {
-        let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
+        let answered = |key: &Key| {
+            step();
+            self.calls.get(key).is_none_or(|call| call.peek().is_some())
+        };
         let pick = |keys: &VecDeque<Key>| keys.iter().take(EVICTION_TRIES).position(answered).or(Some(0));
         let key = self.of.take(whose, pick)?;
         self.calls.remove(&key)

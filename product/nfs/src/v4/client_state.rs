@@ -47,8 +47,6 @@ pub(super) struct State<H> {
     /// The clients as the volume's holders of locks, from their first open on.
     pub(super) holders: BTreeMap<u64, HolderId>,
     pub(super) grace: Grace,
-    /// The list of clients after the last end of one, until the list is persisted.
-    pub(super) list: Option<Vec<u64>>,
     /// Holders of locks whose clients have ended. They have their locks until the list is persisted.
     pub(super) ending: Vec<HolderId>,
     /// Clients that have ended and still have opens, which nobody can use.
@@ -107,7 +105,6 @@ impl<H> State<H> {
             waits: PersistedWaits::new(memory),
             holders: BTreeMap::new(),
             grace: Grace::new(Vec::new(), 0),
-            list: None,
             ending: Vec::new(),
             ended: VecDeque::new(),
             is_ending: false,
@@ -261,9 +258,7 @@ impl<H> State<H> {
     /// These clients have ended: [`State::end_some`] ends the opens. Others get the locks of the clients once the list
     /// without the clients is persisted.
     fn begin_ends(&mut self, clients: &[u64], locks: &Locks) {
-        if let Some(list) = self.grace.remove(clients) {
-            self.list = Some(list);
-        }
+        self.grace.remove(clients);
         for clientid in clients {
             self.sessions.end_all(*clientid);
             if let Some(holder) = self.holders.remove(clientid) {

@@ -7,22 +7,27 @@
 //! client that was missing then is off the list, and may never ask again: others may have had its locks since. A
 //! machine that gets another address is the same client as long as it runs. Another machine with its name is not: it
 //! lacks the verifier. The list shows whether some client's open denies uses: only then do uses without an open wait.
+//! A change of the list has the names that come or go alone, so its steps do not grow with the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::BoxFuture;
 
 use super::state::leases::LEASE_SECONDS;
-use crate::v4::state::quota::step;
+use crate::steps::step;
 
 /// Longest time for which new state waits: a lease, in which each client speaks, and a little more.
 const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;
 
+/// Names, and whether each is on the list of clients from now on.
+pub type ListChange = BTreeMap<u64, bool>;
+
 /// Persists the names of clients for a later server.
 pub trait ClientList: Send + Sync + 'static {
-    /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The result is true once the
-    /// list is durable, or a later one is. The implementation reports an error.
-    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, bool>;
+    /// Changes the list of the earlier server, in the order of these calls: each name is on it from now on, or no
+    /// more. The result is true once the list is durable with this change. The implementation reports an error; it
+    /// tries again with the next change, which may have no names.
+    fn change(&self, names: ListChange) -> BoxFuture<'static, bool>;
 }
 
 /// On the list, it stands for clients whose opens deny uses to others. No client has this name.
@@ -51,13 +56,15 @@ pub(super) struct Grace {
     are_denials_missing: bool,
     /// Clients of this server may have such opens.
     has_denials: bool,
+    /// The names that came on the list or left it since the last [`Grace::take_change`].
+    change: ListChange,
 }
 
 impl Grace {
     /// With these names inherited from an earlier server.
     pub(super) fn new(left: Vec<u64>, now_ns: u64) -> Self {
-        let mut missing: BTreeSet<u64> = left.into_iter().collect();
-        Self {
+        let mut missing: BTreeSet<u64> = left.iter().copied().collect();
+        let mut new = Self {
             are_denials_missing: missing.remove(&DENIALS) && !missing.is_empty(),
             missing_runs: missing.iter().map(|name| (*name as u32, *name)).collect(),
             missing,
@@ -65,6 +72,32 @@ impl Grace {
             present: BTreeMap::new(),
             of_names: BTreeMap::new(),
             has_denials: false,
+            change: ListChange::new(),
+        };
+        new.drop_unlisted(&left);
+        new
+    }
+
+    /// Names on the list of an earlier server of which nothing is left go off the list with its next change.
+    pub(super) fn drop_unlisted(&mut self, earlier: &[u64]) {
+        let gone: Vec<u64> = earlier.iter().copied().filter(|name| !self.is_listed(*name)).collect();
+        self.change.extend(gone.into_iter().map(|name| (name, false)));
+    }
+
+    /// The change of the list since the last call; none without a change.
+    pub(super) fn take_change(&mut self) -> Option<ListChange> {
+        (!self.change.is_empty()).then(|| std::mem::take(&mut self.change))
+    }
+
+    /// Makes a change, and notes which of these names come on the list by it, or leave it.
+    fn changing(&mut self, names: &[u64], change: impl FnOnce(&mut Self)) {
+        let names = || names.iter().chain(&[DENIALS]).inspect(|_| step());
+        let before: Vec<bool> = names().map(|name| self.is_listed(*name)).collect();
+        change(self);
+        for (name, was_listed) in names().zip(before) {
+            if self.is_listed(*name) != was_listed {
+                self.change.insert(*name, !was_listed);
+            }
         }
     }
 
@@ -83,11 +116,9 @@ impl Grace {
         self.has_denials
     }
 
-    /// Clients may have opens that deny uses from now on. Returns the list if it has changed.
-    pub(super) fn add_denials(&mut self) -> Option<Vec<u64>> {
-        let had_denials = self.has_denials_listed();
-        self.has_denials = true;
-        self.changed(&[], had_denials)
+    /// Clients may have opens that deny uses from now on.
+    pub(super) fn add_denials(&mut self) {
+        self.changing(&[], |grace| grace.has_denials = true);
     }
 
     /// Whether new state has to wait.
@@ -117,60 +148,50 @@ impl Grace {
         self.present.contains_key(&clientid)
     }
 
-    /// A client may have state from now on. Returns the list if it has changed.
-    pub(super) fn add(&mut self, clientid: u64, name: u64) -> Option<Vec<u64>> {
-        let (was_listed, had_denials) = (self.is_listed(name), self.has_denials_listed());
-        let before = self.present.insert(clientid, name);
-        *self.of_names.entry(name).or_default() += 1;
-        before.into_iter().for_each(|before| self.forget_name(before));
-        if was_listed { self.changed(before.as_slice(), had_denials) } else { Some(self.names()) }
+    /// A client may have state from now on.
+    pub(super) fn add(&mut self, clientid: u64, name: u64) {
+        let before = self.present.get(&clientid).copied();
+        self.changing(&[name, before.unwrap_or(name)], |grace| {
+            grace.present.insert(clientid, name);
+            *grace.of_names.entry(name).or_default() += 1;
+            before.into_iter().for_each(|before| grace.forget_name(before));
+        });
     }
 
-    /// A client has asked for all that it had. Returns the list if it has changed.
-    pub(super) fn complete(&mut self, name: u64) -> Option<Vec<u64>> {
-        let had_denials = self.has_denials_listed();
+    /// A client has asked for all that it had.
+    pub(super) fn complete(&mut self, name: u64) {
         let back: Vec<u64> = self.missing_of(name).collect();
-        for name in &back {
-            self.missing.remove(name);
-            self.missing_runs.remove(&(*name as u32, *name));
-        }
-        self.changed(&back, had_denials)
+        self.changing(&back, |grace| {
+            for name in &back {
+                grace.missing.remove(name);
+                grace.missing_runs.remove(&(*name as u32, *name));
+            }
+        });
     }
 
-    /// Clients have ended. Returns the list if it has changed.
-    pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
-        let had_denials = self.has_denials_listed();
+    /// Clients have ended.
+    pub(super) fn remove(&mut self, clients: &[u64]) {
         let gone: Vec<u64> = clients.iter().filter_map(|clientid| self.present.remove(clientid)).collect();
-        gone.iter().for_each(|name| self.forget_name(*name));
-        self.changed(&gone, had_denials)
+        self.changing(&gone, |grace| gone.iter().for_each(|name| grace.forget_name(*name)));
     }
 
-    /// Stops waiting for clients that are missing for too long. Returns the list if it has changed.
-    pub(super) fn expire(&mut self, now_ns: u64) -> Option<Vec<u64>> {
+    /// Stops waiting for clients that are missing for too long.
+    pub(super) fn expire(&mut self, now_ns: u64) {
         if now_ns < self.until_ns {
-            return None;
+            return;
         }
-        let had_denials = self.has_denials_listed();
-        let gone: Vec<u64> = std::mem::take(&mut self.missing).into_iter().collect();
-        self.missing_runs.clear();
-        self.changed(&gone, had_denials)
-    }
-
-    pub(super) fn names(&self) -> Vec<u64> {
-        let all = self.missing.iter().chain(self.of_names.keys()).inspect(|_| step());
-        let mut names: BTreeSet<u64> = all.copied().collect();
-        if self.has_denials_listed() {
-            names.insert(DENIALS);
-        }
-        names.into_iter().collect()
-    }
-
-    fn has_denials_listed(&self) -> bool {
-        self.has_denials || self.are_denials_missing()
+        let gone: Vec<u64> = self.missing.iter().copied().collect();
+        self.changing(&gone, |grace| {
+            grace.missing.clear();
+            grace.missing_runs.clear();
+        });
     }
 
     fn is_listed(&self, name: u64) -> bool {
-        self.missing.contains(&name) || self.of_names.contains_key(&name)
+        match name {
+            DENIALS => self.has_denials || self.are_denials_missing(),
+            name => self.missing.contains(&name) || self.of_names.contains_key(&name),
+        }
     }
 
     /// One client less has this name.
@@ -181,13 +202,6 @@ impl Grace {
                 self.of_names.remove(&name);
             }
         }
-    }
-
-    /// The list, if it has changed. `gone` are names that are no longer missing, or no longer present. Without a change
-    /// nothing is copied.
-    fn changed(&self, gone: &[u64], had_denials: bool) -> Option<Vec<u64>> {
-        let has_changed = had_denials != self.has_denials_listed() || gone.iter().any(|name| !self.is_listed(*name));
-        has_changed.then(|| self.names())
     }
 }
 

@@ -318,9 +318,11 @@ impl<P: Platform> Service<P> {
     pub(super) fn reclaim_complete(&self, clientid: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
         state.clients.reclaim_complete(clientid)?;
-        let list = self.listed_name(&state, clientid).and_then(|name| state.grace.complete(name));
+        if let Some(name) = self.listed_name(&state, clientid) {
+            state.grace.complete(name);
+        }
         // A later server still knows the client: the list has the client's present name.
-        drop(self.keep(list));
+        drop(self.keep(&mut state));
         if self.is_in_grace() && state.grace.missing() == 0 {
             state.keep_server();
             self.locks().end_grace(self.volume.engine().platform().now());
@@ -340,9 +342,13 @@ impl<P: Platform> Service<P> {
     pub(super) async fn enlist(&self, clientid: u64, denies: bool) {
         let written = {
             let mut state = self.state();
-            let added = self.listed_name(&state, clientid).and_then(|name| state.grace.add(clientid, name));
-            let list = if denies { state.grace.add_denials().or(added) } else { added };
-            self.keep(list)
+            if let Some(name) = self.listed_name(&state, clientid) {
+                state.grace.add(clientid, name);
+            }
+            if denies {
+                state.grace.add_denials();
+            }
+            self.keep(&mut state)
         };
         OptionFuture::from(written).await;
     }
@@ -352,15 +358,16 @@ impl<P: Platform> Service<P> {
         state.clients.name(clientid).map(|name| listed_name(&self.hash_key, name))
     }
 
-    /// Has the present list persisted.
+    /// Has the present list persisted, changed or not.
     fn keep_names(&self) -> Option<BoxFuture<'static, bool>> {
-        let state = self.state();
-        self.keep(Some(state.grace.names()))
+        let change = self.state().grace.take_change();
+        Some(self.list.as_ref()?.change(change.unwrap_or_default()))
     }
 
-    /// Has a changed list persisted. The caller has the state, so that lists are persisted in their order.
-    fn keep(&self, list: Option<Vec<u64>>) -> Option<BoxFuture<'static, bool>> {
-        Some(self.list.as_ref()?.keep(list?))
+    /// Has a changed list persisted. The caller has the state, so that changes are made in their order.
+    fn keep(&self, state: &mut State<Option<Held<P>>>) -> Option<BoxFuture<'static, bool>> {
+        let change = state.grace.take_change()?;
+        Some(self.list.as_ref()?.change(change))
     }
 
     /// Has the list persisted after the end of clients. Others get the clients' locks after that. A task ends the rest
@@ -374,8 +381,7 @@ impl<P: Platform> Service<P> {
                 }
             });
         }
-        let list = state.list.take();
-        let (written, ending) = (self.keep(list), std::mem::take(&mut state.ending));
+        let (written, ending) = (self.keep(state), std::mem::take(&mut state.ending));
         let platform = self.volume.engine().platform();
         match written {
             Some(written) if !ending.is_empty() => {
@@ -581,10 +587,11 @@ fn recovered<P: Platform>(
         |name: &u64| known.iter().any(|(_, known, has_reclaimed)| are_of_one(*known, *name) && *has_reclaimed);
     let missing = previous_names.iter().copied().filter(|name| !is_grace_over && !is_back(name));
     state.grace = Grace::new(missing.collect(), now_ns);
-    known.iter().for_each(|(id, name, _)| drop(state.grace.add(*id, *name)));
+    known.iter().for_each(|(id, name, _)| state.grace.add(*id, *name));
     if volume.locks().has_denials() {
         state.grace.add_denials();
     }
+    state.grace.drop_unlisted(previous_names);
     state.keep_server();
     Some((state, lost))
 }

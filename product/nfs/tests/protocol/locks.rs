@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use afflux_nfs::{ClientInfo, ClientMemory, ClientStateKind, ClientStatus};
+use afflux_nfs::{ClientInfo, ClientMemory, ClientStateKind, ClientStatus, ListChange};
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{ANONYMOUS, CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Share, Span};
@@ -296,13 +296,19 @@ fn a_machine_that_gets_another_address_goes_on_with_its_session_and_its_locks() 
     other.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, by_other, b"owner")).unwrap();
 }
 
+/// Changes a list of names.
+fn change_list(list: &mut Vec<u64>, change: ListChange) {
+    list.retain(|name| !change.contains_key(name));
+    list.extend(change.into_iter().filter(|(_, is_listed)| *is_listed).map(|(name, _)| name));
+}
+
 /// A list of clients in memory.
 #[derive(Default)]
 struct List(std::sync::Mutex<Vec<u64>>);
 
 impl afflux_nfs::ClientList for List {
-    fn keep(&self, names: Vec<u64>) -> futures_util::future::BoxFuture<'static, bool> {
-        *self.0.lock().unwrap() = names;
+    fn change(&self, names: ListChange) -> futures_util::future::BoxFuture<'static, bool> {
+        change_list(&mut self.0.lock().unwrap(), names);
         Box::pin(std::future::ready(true))
     }
 }
@@ -404,6 +410,8 @@ fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_g
 struct SlowList {
     fails: std::sync::atomic::AtomicBool,
     stands: std::sync::atomic::AtomicBool,
+    list: std::sync::Mutex<Vec<u64>>,
+    /// The list on the disk.
     kept: std::sync::Mutex<Vec<u64>>,
     tries: std::sync::atomic::AtomicU64,
     waiting: std::sync::Mutex<Vec<futures_channel::oneshot::Sender<bool>>>,
@@ -424,11 +432,13 @@ impl SlowList {
 }
 
 impl afflux_nfs::ClientList for SlowList {
-    fn keep(&self, names: Vec<u64>) -> futures_util::future::BoxFuture<'static, bool> {
+    fn change(&self, names: ListChange) -> futures_util::future::BoxFuture<'static, bool> {
         self.tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let fails = self.fails.load(std::sync::atomic::Ordering::SeqCst);
+        let mut list = self.list.lock().unwrap();
+        change_list(&mut list, names);
         if !fails {
-            *self.kept.lock().unwrap() = names;
+            *self.kept.lock().unwrap() = list.clone();
         }
         if !self.stands.load(std::sync::atomic::Ordering::SeqCst) {
             return Box::pin(std::future::ready(!fails));

@@ -202,6 +202,22 @@ fn the_name_of_the_server_is_no_secret_of_its_hashes() {
 }
 
 #[test]
+fn restorefh_brings_back_the_object_with_its_stateid() {
+    const NOFILEHANDLE: u32 = 10_020;
+    let (_world, mut session) = begun(1);
+    let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    let (other_stateid, other) = open(&mut session, (BOTH, 0), b"owner", b"other");
+    session.must(ops().put(&file).write(stateid, 0, 2, b"of the file")).unwrap();
+    session.must(ops().put(&other).write(other_stateid, 0, 2, b"of another")).unwrap();
+    let opened = |name: &[u8]| ops().put_root().open((READ, 0), b"reader", name, false);
+    let back = opened(b"file").save().followed_by(&opened(b"other")).restore().get_handle().read(CURRENT, 0, 99);
+    let told = session.must(back).unwrap().results;
+    let has = |bytes: &[u8]| told.windows(bytes.len()).any(|it| it == bytes);
+    assert!(has(&file) && has(b"of the file") && !has(b"of another"));
+    assert_eq!(session.call(ops().put(&file).restore()).unwrap().status, NOFILEHANDLE);
+}
+
+#[test]
 fn only_an_open_by_name_makes_a_file() {
     let (_world, mut session) = begun(1);
     let (_, file) = open(&mut session, (BOTH, 0), b"owner", b"file");

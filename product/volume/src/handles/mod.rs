@@ -18,6 +18,7 @@ use futures_util::future::{join_all, select};
 use crate::error::VolumeError;
 use crate::objects::handle;
 use crate::objects::inode::Inode;
+use crate::objects::table::Sweep;
 use crate::task::to_the_end;
 use crate::tree::attributes::{DeviceKey, Kind};
 use crate::tree::directory::{Found, Location};
@@ -159,16 +160,24 @@ impl<P: Platform> Volume<P> {
         if !self.table.is_worth_a_search() {
             return;
         }
-        let sweep = self.table.sweep(|inode| self.search.dropped(inode));
-        drop(sweep.dropped);
+        let unwritten = self.sweep_inodes().await;
         if !self.table.is_full() {
             return;
         }
-        self.clean_unused(sweep.unwritten).await;
-        drop(self.table.sweep(|inode| self.search.dropped(inode)).dropped);
+        self.clean_unused(unwritten).await;
+        self.sweep_inodes().await;
         if self.table.is_full() {
             self.table.searched_in_vain();
         }
+    }
+
+    /// Drops idle inodes until some capacity is free. Returns some that are unused, but partly unwritten, by device.
+    async fn sweep_inodes(&self) -> BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>> {
+        let mut sweep = Sweep::begin();
+        while self.table.sweep_on(&mut sweep, |inode| self.search.dropped(inode)).is_some() {
+            self.engine.platform().preemption_point().await;
+        }
+        sweep.unwritten
     }
 
     /// Has unused inodes made clean, those of each device by a task. A device that hangs occupies its task, so the next

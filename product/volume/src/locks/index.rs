@@ -31,9 +31,12 @@ impl LockIndex {
         self.tree(lock.owner.family, lock.mode).remove(lock.span.first, lock.owner);
     }
 
-    /// Removes many locks at once.
-    pub(super) fn retain(&mut self, stays: impl Fn(Span, &LockOwner) -> bool) {
-        self.trees.iter_mut().flatten().for_each(|tree| tree.retain(&stays));
+    /// Removes the locks of an owner that are meant, in one walk.
+    pub(super) fn remove_all(&mut self, owner: LockOwner, is_meant: impl Fn(&Lock) -> bool) {
+        for mode in MODES {
+            let meant = |span, of: LockOwner| of == owner && is_meant(&Lock { owner, span, mode, process: 0 });
+            self.tree(owner.family, mode).retain(|span, of| !meant(span, *of));
+        }
     }
 
     /// The trees whose locks exclude a wanted lock, but for locks of its owner.
@@ -225,13 +228,27 @@ fn without_first(mut node: Box<Node>) -> (Box<Node>, Link) {
     }
 }
 
-/// A tree of spans in their order.
-fn of_sorted(spans: &[(Span, LockOwner)]) -> Link {
-    let (before, rest) = spans.split_at(spans.len() / 2);
-    let ((span, owner), behind) = rest.split_first()?;
-    let ends = Ends::of(span.last, *owner);
-    let (left, right) = (of_sorted(before), of_sorted(behind));
-    let mut node = Box::new(Node { span: *span, owner: *owner, height: 1, ends, left, right });
+/// Takes a tree apart. Adds the nodes that stay, in their order.
+#[expect(clippy::vec_box, reason = "the nodes are used again as they are")]
+fn take_apart(link: Link, stays: &impl Fn(Span, &LockOwner) -> bool, rest: &mut Vec<Box<Node>>) {
+    let Some(mut node) = link else { return };
+    step();
+    let (left, right) = (node.left.take(), node.right.take());
+    take_apart(left, stays, rest);
+    if stays(node.span, &node.owner) {
+        rest.push(node);
+    }
+    take_apart(right, stays, rest);
+}
+
+/// A tree of so many nodes in their order.
+fn of_sorted(nodes: &mut impl Iterator<Item = Box<Node>>, count: usize) -> Link {
+    if count == 0 {
+        return None;
+    }
+    let left = of_sorted(nodes, count / 2);
+    let mut node = nodes.next()?;
+    (node.left, node.right) = (left, of_sorted(nodes, count - count / 2 - 1));
     node.update();
     Some(node)
 }
@@ -301,13 +318,9 @@ impl SpanTree {
     /// Removes many spans at once, in one walk over all.
     pub(super) fn retain(&mut self, stays: impl Fn(Span, &LockOwner) -> bool) {
         let mut rest = Vec::new();
-        self.show(Span::WHOLE, &mut |span, owner| {
-            if stays(span, &owner) {
-                rest.push((span, owner));
-            }
-            true
-        });
-        self.0 = of_sorted(&rest);
+        take_apart(self.0.take(), &stays, &mut rest);
+        let count = rest.len();
+        self.0 = of_sorted(&mut rest.into_iter(), count);
     }
 }
 

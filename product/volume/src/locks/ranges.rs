@@ -4,7 +4,7 @@
 //! Does not own: which owners exclude each other (`owner`), the search for a conflicting lock (`index`), bounds, the
 //! fate of a refused owner (`table`).
 //! Invariants: an owner's ranges do not overlap, and two with one mode do not touch. A change that is refused has
-//! changed nothing.
+//! changed nothing. A change is made at once: the owner of many ranges has paid for its steps with as many calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +56,15 @@ impl Own {
         self.exclusive.remove(&first);
     }
 
+    /// Removes the ranges that are meant, in one walk.
+    fn remove_all(&mut self, is_meant: impl Fn(&Lock) -> bool) {
+        let all = std::mem::take(&mut self.ranges);
+        let rest = all.into_iter().inspect(|_| step()).filter(|(first, held)| !is_meant(&self.lock(*first, held)));
+        self.ranges = rest.collect();
+        let exclusive = self.ranges.iter().filter(|(_, held)| held.mode == LockMode::Exclusive);
+        self.exclusive = exclusive.map(|(first, _)| *first).collect();
+    }
+
     /// The range that begins last at or before a byte, of these first bytes.
     fn last_from(&self, first: Option<u64>) -> Option<Lock> {
         let first = first?;
@@ -96,19 +105,19 @@ fn around(span: Span) -> (u64, u64) {
 
 /// A change of an owner's ranges. Any number of ranges may go; three at most are new.
 struct Plan {
-    /// Number of ranges that go.
-    removed: usize,
+    /// The ranges that go.
+    removed: Vec<Lock>,
     /// The wanted lock, joined with ranges of its mode; the rest of changed ranges, before the bytes and behind.
     added: [Option<Lock>; 3],
 }
 
 impl Plan {
     fn of(own: Option<&Own>, span: Span, wanted: Option<Lock>) -> Self {
-        let mut plan = Self { removed: 0, added: [wanted, None, None] };
+        let mut plan = Self { removed: Vec::new(), added: [wanted, None, None] };
         let (first, last) = around(span);
         let near = own.into_iter().flat_map(|own| own.between(first, last));
         for held in near.filter(|held| is_changed(held, span, wanted)) {
-            plan.removed += 1;
+            plan.removed.push(held);
             match &mut plan.added[0] {
                 Some(new) if new.mode == held.mode => new.span = new.span.with(held.span),
                 _ => {
@@ -128,7 +137,7 @@ impl Plan {
 
 /// Most locks of holders that are gone which a search examines.
 const LOOKS_MAX: usize = 256;
-/// A change that drops more than this fraction of a file's ranges rebuilds the index in a walk.
+/// A change that drops more than this fraction of the ranges of a file, or of an owner, goes through all of these.
 const SEARCHED_PART: usize = 16;
 
 /// The ranges of a file. The steps of a change are searches, one for each range that goes or comes.
@@ -230,12 +239,10 @@ impl LockedRanges {
     ) -> Result<(), TooManyRanges> {
         let plan = Plan::of(self.owners.get(&owner), span, wanted);
         let added = plan.added.iter().filter(|lock| lock.is_some()).count();
-        if added > plan.removed && added > plan.removed + quota {
+        if added > plan.removed.len() && added > plan.removed.len() + quota {
             return Err(TooManyRanges);
         }
-        if plan.removed > 0 {
-            self.remove(owner, span, wanted, plan.removed);
-        }
+        self.remove(owner, &plan.removed, |held| is_changed(held, span, wanted));
         for lock in plan.added.iter().flatten() {
             self.index.insert(lock);
             let new = || Own { owner, ranges: BTreeMap::new(), exclusive: BTreeSet::new() };
@@ -245,24 +252,22 @@ impl LockedRanges {
         Ok(())
     }
 
-    /// Drops the ranges of an owner that a change concerns, `count` in number.
-    fn remove(&mut self, owner: LockOwner, span: Span, wanted: Option<Lock>, count: usize) {
-        let Some(own) = self.owners.get_mut(&owner) else { return };
-        let (first, last) = around(span);
-        let near = own.between(first, last).filter(|held| is_changed(held, span, wanted));
-        let concerned: Vec<Lock> = near.collect();
-        if count > self.len / SEARCHED_PART {
-            let firsts: BTreeSet<u64> = concerned.iter().map(|held| held.span.first).collect();
-            self.index.retain(|span, other| *other != owner || !firsts.contains(&span.first));
+    /// Drops these ranges of an owner, which are all that a change concerns.
+    fn remove(&mut self, owner: LockOwner, concerned: &[Lock], is_concerned: impl Fn(&Lock) -> bool) {
+        let Some(own) = self.owners.get_mut(&owner).filter(|_| !concerned.is_empty()) else { return };
+        if concerned.len() > self.len / SEARCHED_PART {
+            self.index.remove_all(owner, &is_concerned);
         } else {
             concerned.iter().for_each(|held| self.index.remove(held));
         }
-        if count == own.ranges.len() {
+        if concerned.len() == own.ranges.len() {
             self.owners.remove(&owner);
+        } else if concerned.len() > own.ranges.len() / SEARCHED_PART {
+            own.remove_all(is_concerned);
         } else {
             concerned.iter().for_each(|held| own.remove(held.span.first));
         }
-        self.len -= count;
+        self.len -= concerned.len();
     }
 
     /// Drops `most` locks of a holder, or all that it has. Returns their number.

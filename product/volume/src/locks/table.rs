@@ -159,14 +159,15 @@ impl Locks {
                 if of_file.host.as_ref().is_some_and(|host| host.is_asked()) {
                     return Err(LockRefusal::Busy);
                 }
-                let (before, changed) = (of_file.ranges.len(), of_file.ranges.changed_by(&wanted));
+                let before = of_file.ranges.len();
+                let changed = of_file.host.is_some().then(|| of_file.ranges.changed_by(&wanted));
                 let (quota, refusal) = of_file.quota(holders, wanted.owner.holder);
                 of_file.ranges.lock(wanted, quota).map_err(|TooManyRanges| refusal)?;
                 of_file.count(holders, wanted.owner.holder, before);
                 holders.add_file(wanted.owner.holder, file);
                 if let Some(host) = &mut of_file.host {
                     let number = self.next_question();
-                    host.ask(number, wanted, Some(changed));
+                    host.ask(number, wanted, changed);
                     return Err(LockRefusal::Asked(number));
                 }
                 if let Some(waker) = waker {

@@ -60,12 +60,20 @@ impl Pause {
     }
 }
 
-/// The result of a search for inodes to drop.
+/// A search for inodes to drop. Each of its steps examines a part of the table, so that the other tasks of the thread
+/// run in between.
 pub(crate) struct Sweep<P: Platform> {
-    /// Removed from the table; the caller drops them outside any lock.
-    pub(crate) dropped: Vec<Arc<Inode<P>>>,
     /// Unused, but partly unwritten; some of each device.
     pub(crate) unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>,
+    /// The steps to come, at most.
+    left: usize,
+}
+
+impl<P: Platform> Sweep<P> {
+    /// Goes through the table twice at most: an inode used since the last check is passed over once.
+    pub(crate) fn begin() -> Self {
+        Self { unwritten: BTreeMap::new(), left: 2 * SHARDS }
+    }
 }
 
 impl<P: Platform> InodeTable<P> {
@@ -155,17 +163,15 @@ impl<P: Platform> InodeTable<P> {
         shards.flat_map(|shard| shard.values().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Inodes without holders, and unused since the last check here or by a sweep.
-    pub(crate) fn unused(&self) -> Vec<Arc<Inode<P>>> {
-        let mut unused = Vec::new();
-        for shard in &self.shards {
+    /// Inodes without holders, and unused since the last check here or by a sweep: those of each part of the table.
+    pub(crate) fn unused(&self) -> impl Iterator<Item = Vec<Arc<Inode<P>>>> {
+        self.shards.iter().map(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             let idle = shard
                 .values()
                 .filter(|inode| Arc::strong_count(inode) == 1 && !inode.recent.swap(false, Ordering::Relaxed));
-            unused.extend(idle.cloned());
-        }
-        unused
+            idle.cloned().collect()
+        })
     }
 
     /// Has an inode ask before its next write, if it has no holder but the caller and all of its state is on the host.
@@ -191,39 +197,36 @@ impl<P: Platform> InodeTable<P> {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Drops inodes until an eighth of the capacity is free. An inode used since the last check is passed over once.
-    /// Calls `remember` for each one right before it leaves the table.
-    pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
-        let mut sweep = Sweep { dropped: Vec::new(), unwritten: BTreeMap::new() };
-        let (mut inodes, mut descriptors) = (self.len(), self.sums.descriptors.load(Ordering::Relaxed));
-        for _ in 0..2 * SHARDS {
-            if inodes <= INODES_MAX / 8 * 7 && descriptors <= self.descriptors_max / 8 * 7 {
-                break;
-            }
-            let at = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
-            let before = shard.len();
-            shard.retain(|_, inode| {
-                // No caller can come to hold it while the shard is locked.
-                if Arc::strong_count(inode) > 1 || inode.recent.swap(false, Ordering::Relaxed) {
-                    return true;
-                }
-                if inode.is_idle() {
-                    remember(inode);
-                    inodes -= 1;
-                    descriptors = descriptors.saturating_sub(inode.descriptors_held());
-                    sweep.dropped.push(Arc::clone(inode));
-                    return false;
-                }
-                let unwritten = sweep.unwritten.entry(inode.device).or_default();
-                if unwritten.len() < CLEAN_BATCH {
-                    unwritten.push(Arc::clone(inode));
-                }
-                true
-            });
-            self.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
+    /// Drops inodes of the next part of the table. None once an eighth of the capacity is free, or the search has gone
+    /// through the table. Calls `remember` for each inode right before it leaves the table.
+    pub(crate) fn sweep_on(&self, sweep: &mut Sweep<P>, remember: impl Fn(&Arc<Inode<P>>)) -> Option<()> {
+        sweep.left = sweep.left.checked_sub(1)?;
+        if !self.is_above(INODES_MAX / 8 * 7 + 1, self.descriptors_max / 8 * 7 + 1) {
+            return None;
         }
-        sweep
+        let at = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        // Dropped after the lock.
+        let mut dropped = Vec::new();
+        let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
+        shard.retain(|_, inode| {
+            // No caller can come to hold it while the shard is locked.
+            if Arc::strong_count(inode) > 1 || inode.recent.swap(false, Ordering::Relaxed) {
+                return true;
+            }
+            if inode.is_idle() {
+                remember(inode);
+                dropped.push(Arc::clone(inode));
+                return false;
+            }
+            let unwritten = sweep.unwritten.entry(inode.device).or_default();
+            if unwritten.len() < CLEAN_BATCH {
+                unwritten.push(Arc::clone(inode));
+            }
+            true
+        });
+        self.count.fetch_sub(dropped.len(), Ordering::Relaxed);
+        drop(shard);
+        Some(())
     }
 }
 

@@ -96,8 +96,14 @@ impl CacheMemory {
     }
 
     /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
-    /// process `own`. Only a server that systemd starts can find out whether systemd stores memory.
-    pub(crate) fn check(wanted: &WantedMemory<'_>, lock: LockMemory, front: &WantedFront, own: Option<u32>) -> Outcome {
+    /// process `own`. Only a server that systemd starts can find out whether systemd stores memory. Returns the memory
+    /// that a start would inherit.
+    pub(crate) fn check(
+        wanted: &WantedMemory<'_>,
+        lock: LockMemory,
+        front: &WantedFront,
+        own: Option<u32>,
+    ) -> Outcome<Option<Self>> {
         let demanded = demanded(wanted, front)?;
         if lock == LockMemory::On {
             // Another process's locked memory does not count. Memory of a file counts as this does.
@@ -107,12 +113,39 @@ impl CacheMemory {
         }
         match demanded {
             // The server that runs has its memory already.
-            None if own.is_some() => Ok(()),
-            None => frames(wanted.bytes).map(drop),
+            None if own.is_some() => Ok(None),
+            None => frames(wanted.bytes).map(|_| None),
             Some((ArenaLocation::File(path), layout)) => {
-                ArenaFile::check(path, layout, own).or_failed(output::shown(path.display()))
+                let found = ArenaFile::check(path, layout, own).or_failed(output::shown(path.display()))?;
+                let inherited = |(file, memory)| Self {
+                    bytes: wanted.bytes,
+                    arena: Some((file, ArenaContents::Inherited(memory))),
+                };
+                Ok(found.map(inherited))
             }
-            Some((ArenaLocation::Systemd, _)) => Ok(()),
+            Some((ArenaLocation::Systemd, _)) => Ok(None),
+        }
+    }
+
+    /// Finds what [`Self::unless_passed_over`] and the files' return would refuse, and changes nothing. Returns the
+    /// words of a start about what it finds.
+    pub(crate) fn rehearse(
+        &self,
+        last: &io::Result<LastRun>,
+        starts: &StartRecord,
+        found: impl Fn(&Recovered) -> (Vec<String>, usize),
+    ) -> Outcome<Vec<String>> {
+        let Some((file, ArenaContents::Inherited(memory))) = &self.arena else { return Ok(Vec::new()) };
+        if self.is_passed_over(last, starts, &found)? {
+            return Ok(Vec::new());
+        }
+        let recovered = Recovered::look(Arc::clone(memory));
+        match found(&recovered) {
+            (_, 0) => Ok([Some(found_words(file, &recovered)), broken_words(file, &recovered)]
+                .into_iter()
+                .flatten()
+                .collect()),
+            (_, elsewhere) => Err(files_elsewhere(elsewhere)),
         }
     }
 
@@ -141,19 +174,35 @@ impl CacheMemory {
         starts: &StartRecord,
         found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
     ) -> Outcome<Self> {
-        let Some((file, ArenaContents::Inherited(memory))) = self.arena else { return Ok(self) };
+        if !self.is_passed_over(last, starts, found)? {
+            return Ok(self);
+        }
+        let Some((file, contents)) = self.arena else { return Ok(self) };
+        drop(contents);
+        let layout = Layout::new(self.bytes, FILE_SLOTS).map_err(Failure::failed)?;
+        let shown = output::shown(&file);
+        let (file, memory) = file.renewed(layout).or_failed(&shown)?;
+        Ok(Self { arena: Some((file, ArenaContents::Fresh(memory))), ..self })
+    }
+
+    /// Whether another server has served since the one that left the memory. None of its bytes are unwritten then.
+    ///
+    /// # Errors
+    /// As [`Self::unless_passed_over`].
+    fn is_passed_over(
+        &self,
+        last: &io::Result<LastRun>,
+        starts: &StartRecord,
+        found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
+    ) -> Outcome<bool> {
+        let Some((file, ArenaContents::Inherited(memory))) = &self.arena else { return Ok(false) };
         let (run_id, is_recorded) = (memory.header().number(), memory.header().is_recorded());
         let why = passed_over(run_id, last).or_else(|| passed_over_elsewhere(run_id, is_recorded, starts));
-        let Some(why) = why else {
-            return Ok(Self { arena: Some((file, ArenaContents::Inherited(memory))), ..self });
-        };
-        let recovered = Recovered::look(memory);
-        let shown = output::shown(&file);
+        let Some(why) = why else { return Ok(false) };
+        let recovered = Recovered::look(Arc::clone(memory));
+        let shown = output::shown(file);
         if recovered.files().next().is_none() && recovered.quarantined().pages == 0 {
-            drop(recovered);
-            let layout = Layout::new(self.bytes, FILE_SLOTS).map_err(Failure::failed)?;
-            let (file, memory) = file.renewed(layout).or_failed(&shown)?;
-            return Ok(Self { arena: Some((file, ArenaContents::Fresh(memory))), ..self });
+            return Ok(true);
         }
         let (names, elsewhere) = found(&recovered);
         if elsewhere > 0 {
@@ -342,18 +391,36 @@ impl fmt::Display for Unwritten {
 }
 
 fn report(arena: &ArenaFile, recovered: &Recovered) {
+    info!("{}", found_words(arena, recovered));
+    if let Some(broken) = broken_words(arena, recovered) {
+        warn!("{broken}");
+    }
+}
+
+fn found_words(arena: &ArenaFile, recovered: &Recovered) -> String {
     let Unwritten { bytes, files } = Unwritten::of(recovered);
-    info!("an earlier server left {} unwritten in {}, of {files} files", units::data(bytes), output::shown(arena));
+    format!("an earlier server left {} unwritten in {}, of {files} files", units::data(bytes), output::shown(arena))
+}
+
+/// The words about what breaks a rule, if anything does.
+fn broken_words(arena: &ArenaFile, recovered: &Recovered) -> Option<String> {
     let broken = recovered.quarantined();
-    if broken.files + broken.pages > 0 {
-        warn!(
+    (broken.files + broken.pages > 0).then(|| {
+        format!(
             "{} pages and {} files in {} are in a state that no kill leaves; they are not written{}",
             broken.pages,
             broken.files,
             output::shown(arena),
             if recovered.needs_new_verifier() { ", and clients send uncommitted data again" } else { "" }
-        );
-    }
+        )
+    })
+}
+
+/// The warning that a start like that of this command is refused, since systemd alone gives a server its memory.
+pub(crate) fn only_by_unit(wanted: &WantedMemory<'_>) -> Option<String> {
+    let error = DescriptorStore::default().check_capacity(MEMORY_IN_STORE).err()?;
+    let is_wanted = wanted.arena == Some(&ArenaLocation::Systemd);
+    is_wanted.then(|| format!("--arena systemd: {error}; a start by its unit alone succeeds"))
 }
 
 /// Fails if there are inherited files that this server does not serve.

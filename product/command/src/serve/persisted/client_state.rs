@@ -17,6 +17,7 @@
 //! which names the export. Its words are mostly zero, so it has the runs of the others. Bytes of any other form are
 //! refused, and no word outside the memory is stored.
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::lock;
 use afflux_frames::{CLIENT_STATE_BYTES, FrameTable, Memory, Part};
 use afflux_linux_device::{LinuxPlatform, WorkerPool};
-use afflux_nfs::{ClientList, ClientMemory, LostOpen, Server, UNKNOWN_CLIENTS};
+use afflux_nfs::{ClientList, ClientMemory, ListChange, LostOpen, Server, UNKNOWN_CLIENTS};
 #[cfg(feature = "object")]
 use afflux_object::PreviousClients;
 #[cfg(feature = "object")]
@@ -195,39 +196,50 @@ pub(crate) fn decode(bytes: &[u8], words: &[AtomicU64]) -> Option<()> {
 /// Most names of a list, as in a store. A server knows fewer clients.
 const NAMES_MAX: usize = 65_536;
 
-/// Lists that are to be persisted. One thread persists them, and skips all but the last.
-struct Lists {
-    to_keep: Arc<Mutex<ToKeep>>,
+/// The list of names. One thread makes the changes that have come, and persists the list as it is then.
+struct PersistedList {
+    to_make: Arc<Mutex<ToMake>>,
+    /// The thread's own.
+    names: Arc<Mutex<BTreeSet<u64>>>,
     thread: WorkerPool,
-    keep: Arc<dyn Fn(Vec<u64>) -> Result<(), String> + Send + Sync>,
+    persist: Arc<dyn Fn(Vec<u64>) -> Result<(), String> + Send + Sync>,
 }
 
-/// The last list, and the calls that wait for it to be persisted.
+/// Changes of the list, and the calls that wait until the list with these is persisted.
 #[derive(Default)]
-struct ToKeep {
-    names: Vec<u64>,
+struct ToMake {
+    change: ListChange,
     waiting: Vec<oneshot::Sender<bool>>,
 }
 
-impl Lists {
-    fn persisted_by(keep: impl Fn(Vec<u64>) -> Result<(), String> + Send + Sync + 'static) -> Arc<dyn ClientList> {
-        Arc::new(Self { to_keep: Arc::default(), thread: WorkerPool::new("nfs-clients", 1, 64), keep: Arc::new(keep) })
+impl PersistedList {
+    /// With the names that an earlier server has persisted.
+    fn begin(
+        names: &[u64],
+        persist: impl Fn(Vec<u64>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Arc<dyn ClientList> {
+        Arc::new(Self {
+            to_make: Arc::default(),
+            names: Arc::new(Mutex::new(names.iter().copied().collect())),
+            thread: WorkerPool::new("nfs-clients", 1, 64),
+            persist: Arc::new(persist),
+        })
     }
 }
 
-impl ClientList for Lists {
-    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, bool> {
+impl ClientList for PersistedList {
+    fn change(&self, names: ListChange) -> BoxFuture<'static, bool> {
         let (done, told) = oneshot::channel();
-        let mut to_keep = lock(&self.to_keep);
-        to_keep.names = names;
-        to_keep.waiting.push(done);
-        let (to_keep, keep) = (Arc::clone(&self.to_keep), Arc::clone(&self.keep));
+        let mut to_make = lock(&self.to_make);
+        to_make.change.extend(names);
+        to_make.waiting.push(done);
+        let (to_make, names, persist) = (Arc::clone(&self.to_make), Arc::clone(&self.names), Arc::clone(&self.persist));
         self.thread.post(move || {
-            let ToKeep { names, waiting } = std::mem::take(&mut *lock(&to_keep));
+            let ToMake { change, waiting } = std::mem::take(&mut *lock(&to_make));
             if waiting.is_empty() {
                 return;
             }
-            let persisted = keep(names);
+            let persisted = persist(changed(&mut lock(&names), &change));
             if let Err(error) = &persisted {
                 warn!("after a restart, clients may lose locks to others: {error}");
             }
@@ -235,6 +247,18 @@ impl ClientList for Lists {
         });
         told.map(|persisted| persisted.unwrap_or(false)).boxed()
     }
+}
+
+/// The names after a change.
+fn changed(names: &mut BTreeSet<u64>, change: &ListChange) -> Vec<u64> {
+    for (name, is_listed) in change {
+        if *is_listed {
+            names.insert(*name)
+        } else {
+            names.remove(name)
+        };
+    }
+    names.iter().copied().collect()
 }
 
 /// The names and the state of clients that a server leaves to the next one.
@@ -281,7 +305,7 @@ pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> PersistedCl
         );
         UNKNOWN_CLIENTS.to_vec()
     });
-    let list = Lists::persisted_by(move |names| {
+    let list = PersistedList::begin(&previous_names, move |names| {
         let text: String = names.iter().map(|name| format!("{name:016x}\n")).collect();
         let persisted = private_directory::replace(&path, &text);
         persisted.map_err(|error| format!("{}: {error}", output::shown(path.display())))
@@ -323,7 +347,7 @@ pub(crate) fn in_store(place: &VolumeLocation, epoch: u32) -> Outcome<PersistedC
     let previous_names =
         place.platform.block_on(PreviousClients::read(&objects, &clock)).map_err(|error| place.failed(&error))?;
     let place = place.clone();
-    let list = Lists::persisted_by(move |names| {
+    let list = PersistedList::begin(&previous_names.names, move |names| {
         let persisted = place.platform.block_on(PreviousClients { epoch, names }.keep(&objects, &clock));
         persisted.map_err(|error| place.failed(&error).to_string())
     });

@@ -158,6 +158,12 @@ impl Source {
         key
     }
 
+    /// The key of clients' handles, as far as an earlier server has left one.
+    pub(crate) fn known_key(state: &StateDirectory) -> HandleKey {
+        let path = state.shared_file(HANDLE_KEY).filter(|path| path.exists());
+        handle_key(path.as_deref()).0
+    }
+
     /// Has the server go on with the verifier of one that had written everything, unless that verifier is `outdated`.
     /// The memory of a killed server has a later one, or another server may have been killed since.
     pub(crate) fn continue_verifier(&self, volume: &Volume<LinuxPlatform>, last: LastRun, outdated: bool) {

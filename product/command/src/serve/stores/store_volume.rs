@@ -25,6 +25,7 @@ use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::UnstoredView;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
 use crate::serve::stores::{Parts, VolumeLocation};
+use crate::settings::{ServeSettings, is_store};
 use crate::stores;
 
 /// The device's name in reports.
@@ -40,6 +41,16 @@ pub(crate) struct StoreVolume {
 }
 
 impl StoreVolume {
+    /// Finds what [`Self::open`] would refuse without a request to the store. Nothing is made.
+    /// The server `running` may have it.
+    pub(crate) fn check(settings: &ServeSettings, running: Option<u32>) -> Outcome {
+        let Some(place) = settings.directories.first().filter(|place| is_store(place)) else { return Ok(()) };
+        let store = &settings.store;
+        let is_read = store.follow || store.snapshot.is_some() || running.is_some();
+        let checked = Store::check(&place.to_string_lossy(), &stores::options(store.endpoint.as_ref()), is_read);
+        checked.map_err(|error| stores::failure(&error))
+    }
+
     pub(crate) fn open(platform: &LinuxPlatform, url: &str, wanted: &WantedVolume<'_>) -> Outcome<Self> {
         platform.block_on(Self::opened(platform, url, wanted))
     }

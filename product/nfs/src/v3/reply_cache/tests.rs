@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use super::*;
+use crate::steps::steps_of;
 
 fn machine(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
@@ -151,4 +152,28 @@ fn hashes_depend_on_a_key_that_clients_do_not_know() {
     assert_ne!(key([7; 16]).hash, key([8; 16]).hash);
     let place = |hash_key| Keyed(hash_key).hash_one(key([7; 16]));
     assert_ne!(place([7; 16]), place([8; 16]));
+}
+
+// rule: a full reply cache, filled by one party or by many and with calls that run, takes a fixed number of steps for
+// each call
+#[test]
+fn a_full_cache_takes_few_steps_for_a_call() {
+    let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = CachedReply> + Send>>;
+    let of = |uid| CallOwner { party: Party::User(uid), user: Some(uid) };
+    let roots = CallOwner { party: Party::ROOT, user: Some(0) };
+    for parties in [1, 4, ENTRIES_MAX as u32] {
+        let cache = cache();
+        let begin = |whose: CallOwner, xid: u32| {
+            let (steps, (_, found)) = steps_of(|| cache.find_or_start(cache.key(machine(1), whose, xid, b""), never));
+            assert!(steps < 2 * EVICTION_TRIES as u64, "{parties} parties: {steps} steps");
+            found
+        };
+        (0..ROOT_ENTRIES as u32).for_each(|xid| _ = begin(roots, xid));
+        for xid in 0..ENTRIES_MAX as u32 {
+            assert!(!begin(of(1 + xid % parties), 7 + xid));
+        }
+        for whose in [roots, of(1), of(2), of(u32::MAX)] {
+            assert!(!begin(whose, u32::MAX) && begin(whose, u32::MAX));
+        }
+    }
 }

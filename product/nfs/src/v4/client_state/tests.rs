@@ -7,7 +7,7 @@ use super::super::state::opens::OPENS_MAX;
 use super::super::state::persisted::ServerMemory;
 use super::super::state::sessions::SESSIONS_MAX;
 use super::*;
-use crate::v4::state::quota::steps_of;
+use crate::steps::steps_of;
 use crate::v4::state::slots::ChannelAttrs;
 
 const SECOND: u64 = 1_000_000_000;

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use afflux_frontend::{Party, PersistedItem};
 
 use crate::status::NfsStatus;
+use crate::steps::step;
 use crate::v4::state::leases::{Lease, SilenceOrder, may_be_forgotten};
 use crate::v4::state::persisted::{CLIENT_BYTES_MAX, Memory, Record};
-use crate::v4::state::quota::{PartyCounts, TableFull, step};
+use crate::v4::state::quota::{PartyCounts, TableFull};
 
 pub(crate) const CLIENTS_MAX: usize = 4096;
 

@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use afflux_frontend::Party;
 
-use crate::v4::state::quota::step;
+use crate::steps::step;
 
 /// The lease, as the server reports it to clients.
 pub(crate) const LEASE_SECONDS: u32 = 60;

@@ -16,7 +16,7 @@ use super::persisted::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks
 use super::quota::TableFull;
 use super::stateids::{Stateid, StateidOther, check_seqid, is_later, next_seqid};
 use crate::status::NfsStatus;
-use crate::v4::state::quota::step;
+use crate::steps::step;
 use crate::v4::state::stateids::{StateIndex, StateKeys, StateidTable};
 
 /// Most lock owners of files.

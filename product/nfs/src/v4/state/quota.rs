@@ -1,19 +1,19 @@
 //! The quota of each party in a table of state that all parties use.
 //!
 //! Owns: the number of entries of each party, the rule for one more, which party gives up an entry, the errors of a
-//! full table; the count of steps that the tables take, of this thread and in tests alone.
-//! Does not own: the bounds of the tables, the end of state that frees an entry (`client_state`), the bounds of steps
-//! (`client_state/tests.rs`).
+//! full table.
+//! Does not own: the bounds of the tables, the end of state that frees an entry (`client_state`).
 //! Invariants: a party gets more only while it has less than the remaining rest. So no party takes all, two or three
 //! parties leave entries for others, and a lone party has half. Some entries belong to root of this host. If no entry
 //! is free, the party with most gives one up for a party that has less. The server never asks the party with most to
-//! come again. Each access to an entry in a walk is a step, so that a test finds a walk over all.
+//! come again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
 use crate::status::NfsStatus;
+use crate::steps::step;
 
 /// One entry out of this many is for this host's root alone.
 const ENTRIES_FOR_ONE_OF_ROOT: usize = 16;
@@ -111,26 +111,6 @@ impl PartyCounts {
             _ => Err(TableFull::Even),
         }
     }
-}
-
-#[cfg(test)]
-thread_local! {
-    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-/// Counts an access to an entry.
-#[inline]
-pub(crate) fn step() {
-    #[cfg(test)]
-    STEPS.with(|steps| steps.set(steps.get() + 1));
-}
-
-/// The steps that a call takes on this thread.
-#[cfg(test)]
-pub(crate) fn steps_of<T>(call: impl FnOnce() -> T) -> (u64, T) {
-    let before = STEPS.with(std::cell::Cell::get);
-    let result = call();
-    (STEPS.with(std::cell::Cell::get) - before, result)
 }
 
 #[cfg(test)]

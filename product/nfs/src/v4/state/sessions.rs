@@ -17,9 +17,9 @@ use super::persisted::{CLIENT_BYTES_MAX, Memory, Record};
 use super::quota::{PartyCounts, TableFull};
 use super::slots::{SLOTS_MAX, Slots};
 use crate::status::NfsStatus;
+use crate::steps::step;
 use crate::v4::back_channel::LockNotices;
 use crate::v4::state::leases::SilenceOrder;
-use crate::v4::state::quota::step;
 use crate::v4::state::slots::{ChannelAttrs, SessionId};
 
 pub(crate) const SESSIONS_MAX: usize = 1024;

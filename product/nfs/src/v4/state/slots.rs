@@ -11,7 +11,7 @@
 //! than the client's wish, nor than this server's bounds.
 
 use crate::status::NfsStatus;
-use crate::v4::state::quota::step;
+use crate::steps::step;
 
 /// Most bytes of a reply that is cached.
 pub(crate) const CACHED_REPLY_BYTES_MAX: usize = 2048;

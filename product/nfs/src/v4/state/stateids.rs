@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use afflux_frontend::Party;
 
 use crate::status::NfsStatus;
+use crate::steps::step;
 use crate::v4::state::persisted::ServerMemory;
-use crate::v4::state::quota::{PartyCounts, step};
+use crate::v4::state::quota::PartyCounts;
 
 /// Bytes of a stateid behind its sequence number.
 pub(crate) const OTHER_BYTES: usize = 12;

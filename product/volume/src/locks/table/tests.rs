@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_WAITERS_MAX, LAPSED_LOOKS_MAX, WAITERS_MAX};
+use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, FILE_WAITERS_MAX, LAPSED_LOOKS_MAX, WAITERS_MAX};
 use super::super::owner::{LockFamily, LockMode};
 use super::*;
 use crate::locks::index::steps_of;
@@ -415,6 +415,28 @@ fn a_call_on_a_file_full_of_owners_and_waiters_takes_few_steps() {
     }
 }
 
+// rule: a change of an owner's many ranges takes two steps for each, and one for each range of the file
+#[test]
+fn a_change_of_many_own_ranges_goes_through_each_once() {
+    let rig = Rig::new(2);
+    let byte = |at, first| rig.lock(at, first, first, LockMode::Shared);
+    let all = rig.lock(0, 0, u64::MAX, LockMode::Shared);
+    let calls: [(&str, &dyn Fn()); 3] = [
+        ("an unlock", &|| rig.locks.unlock(1, all.owner, Span::WHOLE, NOW).unwrap()),
+        ("a lock of all", &|| rig.locks.lock(1, all, NOW).unwrap()),
+        ("a smaller unlock", &|| rig.locks.unlock(1, all.owner, Span::between(1, u64::MAX).unwrap(), NOW).unwrap()),
+    ];
+    for (name, call) in calls {
+        for (at, number) in (0..FILE_GROUP_LOCKS_MAX as u64).flat_map(|number| [(0, number), (1, number)]) {
+            rig.locks.lock(1, byte(at, 4 * number + 2 * at as u64), NOW).unwrap();
+        }
+        let (steps, ()) = steps_of(call);
+        assert!(steps < (2 * FILE_GROUP_LOCKS_MAX + FILE_LOCKS_MAX) as u64 + 100, "{name}: {steps} steps");
+        assert_eq!(rig.locks.count_of(1, byte(1, 0).owner), FILE_GROUP_LOCKS_MAX);
+        rig.locks.unlock(1, all.owner, Span::WHOLE, NOW).unwrap();
+    }
+}
+
 #[test]
 fn the_end_of_a_holder_takes_steps_for_what_it_had_alone() {
     let rig = Rig::new(2);
@@ -575,6 +597,18 @@ fn an_owner_that_waits_again_has_a_turn_with_the_next_tick() {
     assert_eq!(woken(), [0, 1]);
     rig.locks.unlock(5, rig.whole(0).owner, Span::WHOLE, NOW).unwrap();
     assert_eq!(woken(), [1, 1]);
+}
+
+#[test]
+fn a_try_is_refused_for_an_offer_as_long_as_that_lasts_and_never_for_a_waiter_without_one() {
+    let rig = Rig::new(3);
+    rig.locks.lock(5, rig.lock(0, 0, 9, LockMode::Exclusive), NOW).unwrap();
+    rig.locks.lock_or_wait(5, rig.whole(1), &CountingWaker::of(false).1, NOW).unwrap_err();
+    assert_eq!(rig.locks.lock(5, rig.lock(2, 20, 29, LockMode::Exclusive), NOW), Ok(()));
+    rig.locks.unlock(5, rig.whole(2).owner, Span::WHOLE, NOW).unwrap();
+    rig.locks.unlock(5, rig.whole(0).owner, Span::WHOLE, NOW).unwrap();
+    assert_eq!(rig.locks.lock(5, rig.whole(2), NOW), Err(LockRefusal::Held(rig.whole(1))));
+    assert_eq!(rig.locks.lock(5, rig.whole(2), LATER), Ok(()), "nobody has looked after the table since");
 }
 
 #[test]

@@ -1,5 +1,9 @@
 mod persisted_clients;
 
+use std::sync::atomic::AtomicBool;
+
+use afflux_linux_device::{IoChoice, Reactors};
+
 use super::*;
 
 fn words(values: &[u64]) -> Vec<AtomicU64> {
@@ -35,4 +39,24 @@ fn bytes_of_another_form_are_refused() {
     }
     assert_eq!(decode(&bytes, &words(&[0; 5])), None, "a word outside");
     assert_eq!(decode(&[255; 16], &words(&[0; 6])), None);
+}
+
+#[test]
+fn a_changed_list_is_persisted_whole_and_after_a_failure_with_the_next_change() {
+    let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();
+    let platform = reactors.platform();
+    let (persisted, fails) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(true)));
+    let (lists, failing) = (Arc::clone(&persisted), Arc::clone(&fails));
+    let list = PersistedList::begin(&[1, 2], move |names| {
+        if failing.load(Ordering::SeqCst) {
+            return Err("a full disk".to_owned());
+        }
+        lists.lock().unwrap().push(names);
+        Ok(())
+    });
+    assert!(!platform.block_on(list.change([(2, false), (3, true)].into())));
+    fails.store(false, Ordering::SeqCst);
+    assert!(platform.block_on(list.change(ListChange::new())));
+    assert!(platform.block_on(list.change([(1, false), (2, true)].into())));
+    assert_eq!(*persisted.lock().unwrap(), [vec![1, 3], vec![2, 3]]);
 }
