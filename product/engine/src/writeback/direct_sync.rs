@@ -3,7 +3,7 @@
 //! then they stay under writeback, so no tag has to say that a flush will follow.
 //!
 //! Owns: which rounds have this form, and which may begin beside others; the claim, the write and the flush of one.
-//! Does not own: the steps of ordinary rounds (`round`), who drives a round (`sync`), the effect of each end
+//! Does not own: the steps of ordinary rounds (`round`), the driver of a round (`sync`), the effect of each end
 //! (`complete`, `flush`).
 //! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's
 //! model of the page is `loom_a_page_under_writeback_does_not_change_and_loses_no_overwrite`). If the write fails, its
@@ -153,7 +153,7 @@ impl<P: Platform> Writeback<P> {
             return None;
         }
         self.base.rare_yield().await;
-        // Alone, the flush covers earlier writes, too. Those that end from here on owe another.
+        // Alone, the flush covers earlier writes, too. A write that ends from here on owes another.
         let covers_earlier = others == Others::None && lock(&file.state).flushes.try_begin();
         let result = self.call_flush(file, writes.failures).await;
         self.base.rare_yield().await;

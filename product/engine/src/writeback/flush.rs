@@ -1,7 +1,7 @@
 //! The flush of a round, and its effect on the pages that it covers.
 //!
-//! Owns: which flush a round owes, the tags of written pages that no flush covers yet, what becomes of them when a
-//! flush ends.
+//! Owns: the flush that a round owes, the tags of written pages that no flush covers yet, the states of these pages
+//! when a flush ends.
 //! Does not own: the round (`round`), the end of a write (`complete`).
 //! Invariants: a write that ends during a flush owes another. After a failed flush, pages that it covered are dirty
 //! again, and the loss of those that are gone is reported in the same hold of the file's lock

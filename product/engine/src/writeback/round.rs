@@ -5,10 +5,10 @@
 //! itself, and they become clean with the flush.
 //!
 //! Owns: the order of the steps, the end of a round.
-//! Does not own: who asks for a round and who drives it (`sync`), the flusher's writes, device time spent on them, the
-//! effect of the flush on pages (`flush`), which round is next (`devices::file::rounds`).
-//! Invariants: a page dirtied after the mark is not in the round, so a rewriter cannot prolong it. If a write of a round
-//! at once fails, an ordinary round goes on.
+//! Does not own: the callers and the driver of a round (`sync`), the flusher's writes, device time spent on them, the
+//! effect of the flush on pages (`flush`), the choice of the next round (`devices::file::rounds`).
+//! Invariants: a page dirtied after the mark is not in the round, so a rewriter cannot prolong it. If a write of a
+//! round at once fails, an ordinary round goes on.
 
 use std::ops::Range;
 use std::sync::Arc;

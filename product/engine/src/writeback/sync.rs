@@ -1,17 +1,17 @@
 //! Sync: data dirty at the call is durable on return.
 //!
-//! A caller asks for a round of the file's writeback, and waits for its result. It gets one of three answers. Nothing
-//! is left to do; or it joins the next round; or it begins a round *beside* those under way, and then waits for these,
-//! too: they or the caller's round have each page that was dirty at its call.
+//! A caller asks for a round of the file's writeback, and waits for its result. If the file is durable, there is none.
+//! Otherwise the caller joins the next round, or begins one *beside* those under way. Then it waits for these, too:
+//! they or the caller's round have each page that was dirty at its call.
 //!
-//! Owns: the choice of the round, and of its driver: a task, or the caller if its thread may wait, so that no other
-//! thread has to be woken. Also the tasks: each drives one file's rounds at a time, and stays for the next.
+//! Owns: the choice of the round and of its driver. The driver is a task, or the caller if its thread may wait: then no
+//! other thread has to be woken. Also the tasks: each drives one file's rounds at a time, and stays for the next.
 //! Does not own: the steps of a round (`round`), how an idle task gets a file (`recycler`).
 //! Invariants: a file has one ordinary round at a time. A caller that comes while it runs gets the next, so no sync
-//! waits for more than two. No round begins beside others while a caller waits for an ordinary round, or on a device
-//! that says that syncs may not overlap. If a caller that drives a round goes away, a task goes on with it
-//! (`a_caller_that_goes_away_leaves_its_round_to_a_task`). A caller that may be refused while the device hangs drives no
-//! round.
+//! waits for more than two. A round begins beside others only while no caller waits for an ordinary round, and only on
+//! a device whose syncs may overlap. If a caller that drives a round goes away, a task goes on with it
+//! (`a_caller_that_goes_away_leaves_its_round_to_a_task`). A caller that may be refused while the device hangs drives
+//! no round.
 
 use std::future::Future;
 use std::ops::Range;
@@ -33,7 +33,7 @@ use crate::recycler::IdleTask;
 use crate::writeback::Writeback;
 use crate::writeback::direct_sync::WritesAtOnce;
 
-/// Who steps a round.
+/// The party that steps a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Driver {
     Task,
@@ -46,13 +46,13 @@ struct Joined<P: Platform> {
     round: Arc<SharedRound>,
     /// The caller's own part in it.
     part: Part,
-    /// What the caller has claimed for a round beside others.
+    /// The caller's claims for a round beside others.
     claimed: WritesAtOnce<P>,
     /// The rounds that were under way when it began beside them.
     earlier: Vec<Arc<SharedRound>>,
 }
 
-/// What the caller of a sync does for its round.
+/// The part of a sync's caller in its round.
 enum Part {
     /// Somebody else drives it.
     Waits,
