@@ -75,21 +75,19 @@ impl<P: Platform> WritesAtOnce<P> {
 }
 
 impl<P: Platform> Writeback<P> {
-    /// Claims all dirty pages of a file that runs no other round, for a round at once. None: an ordinary round has to
-    /// go on.
-    pub(super) fn claim_alone(self: &Arc<Self>, file: &Arc<FileInner>) -> Option<WritesAtOnce<P>> {
-        let mut writes = WritesAtOnce::default();
+    /// Claims all dirty pages of a file that runs no other round, for a round at once. If false, an ordinary round has
+    /// to go on.
+    pub(super) fn try_claim_alone(self: &Arc<Self>, file: &Arc<FileInner>, writes: &mut WritesAtOnce<P>) -> bool {
         let has_all = {
             let mut state = lock(&file.state);
-            let has_all = self.try_claim_at_once(file, &mut state, Others::None, &mut writes);
+            let has_all = self.try_claim_at_once(file, &mut state, Others::None, writes);
             state.rounds.set_at_once(has_all);
             has_all
         };
-        if has_all {
-            return Some(writes);
+        if !has_all {
+            self.give_up_claims(file, writes);
         }
-        self.give_up_claims(file, writes);
-        None
+        has_all
     }
 
     /// Claims all dirty pages of the file for a round at once beside those under way. If false, the caller gives up
@@ -133,9 +131,9 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Writes the claimed pages as any others, and gives back the requests that no run uses.
-    pub(super) fn give_up_claims(self: &Arc<Self>, file: &Arc<FileInner>, writes: WritesAtOnce<P>) {
+    pub(super) fn give_up_claims(self: &Arc<Self>, file: &Arc<FileInner>, writes: &mut WritesAtOnce<P>) {
         (writes.claimed.len()..writes.requests).for_each(|_| self.release_request(&file.device));
-        writes.claimed.into_iter().for_each(|run| self.submit_write(file, run, true));
+        writes.claimed.drain(..).for_each(|run| self.submit_write(file, run, true));
     }
 
     /// Writes what a round claimed, flushes the device, and marks the pages durable. None if a write failed or was set
@@ -143,13 +141,13 @@ impl<P: Platform> Writeback<P> {
     pub(super) async fn write_and_flush_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
-        mut writes: WritesAtOnce<P>,
+        writes: &mut WritesAtOnce<P>,
         others: Others,
     ) -> Option<Result<(), Error>> {
         if writes.claimed.is_empty() {
             return Some(Ok(()));
         }
-        if !self.try_write_at_once(file, &mut writes).await {
+        if !self.try_write_at_once(file, writes).await {
             return None;
         }
         self.base.rare_yield().await;

@@ -50,7 +50,7 @@ impl<P: Platform> Writeback<P> {
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         own: &Arc<SharedRound>,
-        writes: WritesAtOnce<P>,
+        writes: &mut WritesAtOnce<P>,
     ) {
         let ended = self.write_and_flush_at_once(file, writes, Others::AtOnce).await;
         if self.end_round(file, own) {
@@ -80,14 +80,14 @@ impl<P: Platform> Writeback<P> {
         range: &Range<u64>,
         driver: Driver,
     ) -> Result<(), Error> {
-        if driver == Driver::Caller
-            && *range == (0..u64::MAX)
-            && let Some(writes) = self.claim_alone(file)
-        {
-            if let Some(result) = self.write_and_flush_at_once(file, writes, Others::None).await {
-                return result;
+        if driver == Driver::Caller && *range == (0..u64::MAX) {
+            let mut writes = WritesAtOnce::default();
+            if self.try_claim_alone(file, &mut writes) {
+                if let Some(result) = self.write_and_flush_at_once(file, &mut writes, Others::None).await {
+                    return result;
+                }
+                lock(&file.state).rounds.set_at_once(false);
             }
-            lock(&file.state).rounds.set_at_once(false);
         }
         // Other requests may pass earlier writes in the device, just as they may pass the round's.
         let _waits = file.device.in_flight.sync_waits(file.pages.slot);

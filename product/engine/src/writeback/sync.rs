@@ -45,21 +45,19 @@ pub(super) enum Driver {
 struct Joined<P: Platform> {
     round: Arc<SharedRound>,
     /// The caller's own part in it.
-    part: Part,
-    /// The caller's claims for a round beside others.
-    claimed: WritesAtOnce<P>,
+    part: Part<P>,
     /// The rounds that were under way when it began beside them.
     earlier: Vec<Arc<SharedRound>>,
 }
 
 /// The part of a sync's caller in its round.
-enum Part {
+enum Part<P: Platform> {
     /// Somebody else drives it.
     Waits,
     /// It drives the file's next round, once it has the grant if rounds were running.
     DrivesNext { has_grant: bool },
-    /// It drives a round beside others.
-    DrivesBeside,
+    /// It drives a round beside others, which has claimed its pages.
+    DrivesBeside(Box<WritesAtOnce<P>>),
 }
 
 impl<P: Platform> Writeback<P> {
@@ -88,10 +86,10 @@ impl<P: Platform> Writeback<P> {
         if withholds && let Some(order) = Self::order_of(file, range)? {
             return Ok(Some(order));
         }
-        let Some(Joined { round, part, claimed, earlier }) = joined else { return Ok(None) };
+        let Some(Joined { round, part, earlier }) = joined else { return Ok(None) };
         let call = FileCall::new(file, client);
         let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
-        self.drive(file, &round, part, claimed).await;
+        self.drive(file, &round, part).await;
         let mut result = round.result.wait().await;
         for round in earlier {
             result = result.and(round.result.wait().await);
@@ -125,11 +123,11 @@ impl<P: Platform> Writeback<P> {
         if drives && self.try_claim_beside(file, &mut state, &range, &mut claimed) {
             let round = self.spare.round();
             let earlier = state.rounds.begin_beside(Arc::clone(&round));
-            return (Some(Joined { round, part: Part::DrivesBeside, claimed, earlier }), withholds);
+            return (Some(Joined { round, part: Part::DrivesBeside(Box::new(claimed)), earlier }), withholds);
         }
         let (round, part) = state.rounds.join(range, drives, || self.spare.round());
         drop(state);
-        self.give_up_claims(file, claimed);
+        self.give_up_claims(file, &mut claimed);
         let part = match part {
             RoundPart::Follows => Part::Waits,
             RoundPart::Starts | RoundPart::Leads if drives => Part::DrivesNext { has_grant: part == RoundPart::Starts },
@@ -138,17 +136,11 @@ impl<P: Platform> Writeback<P> {
                 Part::Waits
             }
         };
-        (Some(Joined { round, part, claimed: WritesAtOnce::default(), earlier: Vec::new() }), withholds)
+        (Some(Joined { round, part, earlier: Vec::new() }), withholds)
     }
 
     /// Does the caller's part of its round.
-    async fn drive(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        round: &Arc<SharedRound>,
-        part: Part,
-        claimed: WritesAtOnce<P>,
-    ) {
+    async fn drive(self: &Arc<Self>, file: &Arc<FileInner>, round: &Arc<SharedRound>, part: Part<P>) {
         let (writeback, file, round) = (Arc::clone(self), Arc::clone(file), Arc::clone(round));
         let steps: BoxFuture = match part {
             Part::Waits => return,
@@ -160,7 +152,9 @@ impl<P: Platform> Writeback<P> {
                     writeback.start_rounds(&file);
                 }
             }),
-            Part::DrivesBeside => Box::pin(async move { writeback.run_beside(&file, &round, claimed).await }),
+            Part::DrivesBeside(mut claimed) => {
+                Box::pin(async move { writeback.run_beside(&file, &round, &mut claimed).await })
+            }
         };
         InCall { platform: Arc::clone(&self.base.platform), steps: Some(steps) }.await;
     }
