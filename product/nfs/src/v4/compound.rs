@@ -50,10 +50,16 @@ impl<P: Platform> Clone for Object<P> {
     }
 }
 
-/// An object and the stateid that went with it when both were saved.
-struct Saved<P: Platform> {
+/// The current object or the saved one, with its stateid: both change, are saved and restored together.
+struct Current<P: Platform> {
     object: Object<P>,
     stateid: Stateid,
+}
+
+impl<P: Platform> Clone for Current<P> {
+    fn clone(&self) -> Self {
+        Self { object: self.object.clone(), stateid: self.stateid }
+    }
 }
 
 /// A slot of its session that the compound has taken.
@@ -86,10 +92,8 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) minor: u32,
     pub(super) now_ns: u64,
     pub(super) taken: Option<TakenSlot>,
-    pub(super) current: Option<Object<P>>,
-    /// The stateid that goes with the current object.
-    pub(super) stateid: Stateid,
-    saved: Option<Saved<P>>,
+    current: Option<Current<P>>,
+    saved: Option<Current<P>>,
     /// Bytes that READs and listings may still take.
     pub(super) data_remaining: u32,
     pub(super) count: u32,
@@ -176,7 +180,6 @@ impl<P: Platform> Compound<P> {
             taken: None,
             current: None,
             saved: None,
-            stateid: Stateid::ANONYMOUS,
             data_remaining: 0,
             count: 0,
             done: 0,
@@ -204,11 +207,11 @@ impl<P: Platform> Compound<P> {
         draft: &mut Draft,
     ) {
         self.count_at = draft.begin_compound(&record[head.tag.range()]);
-        if let Some(Object::Inode(inode)) = self.current.take() {
+        if let Some(Current { object: Object::Inode(inode), .. }) = self.current.take() {
             self.earlier = Some(inode);
         }
         (self.speaker, self.minor, self.now_ns) = (speaker, head.minor, now_ns);
-        (self.stateid, self.saved) = (Stateid::ANONYMOUS, None);
+        self.saved = None;
         (self.data_remaining, self.count, self.done, self.at) = (data_remaining, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
         (self.status, self.has_changed) = (NfsStatus::Ok, false);
@@ -408,25 +411,38 @@ impl<P: Platform> Compound<P> {
 
     /// The current object.
     pub(super) fn object(&self) -> Result<&Object<P>, NfsStatus> {
-        self.current.as_ref().ok_or(NfsStatus::Nofilehandle)
+        self.current.as_ref().map(|current| &current.object).ok_or(NfsStatus::Nofilehandle)
+    }
+
+    /// The current stateid: without one, the anonymous one.
+    pub(super) fn stateid(&self) -> Stateid {
+        self.current.as_ref().map_or(Stateid::ANONYMOUS, |current| current.stateid)
+    }
+
+    /// An operation on the current object has given its client this stateid.
+    pub(super) fn set_stateid(&mut self, stateid: Stateid) {
+        self.current.iter_mut().for_each(|current| current.stateid = stateid);
+    }
+
+    /// There is no current object from here on.
+    pub(super) fn leave(&mut self) {
+        self.current = None;
     }
 
     /// Makes an object the current one; the current stateid was another object's.
     pub(super) fn enter(&mut self, object: Object<P>) {
-        self.current = Some(object);
-        self.stateid = Stateid::ANONYMOUS;
+        self.current = Some(Current { object, stateid: Stateid::ANONYMOUS });
     }
 
     /// Saves the current object with its stateid.
     pub(super) fn savefh(&mut self) -> Result<(), NfsStatus> {
-        self.saved = Some(Saved { object: self.object()?.clone(), stateid: self.stateid });
+        self.saved = Some(self.current.clone().ok_or(NfsStatus::Nofilehandle)?);
         Ok(())
     }
 
     /// Makes the saved object the current one, with the stateid that it had then.
     pub(super) fn restorefh(&mut self) -> Result<(), NfsStatus> {
-        let Saved { object, stateid } = self.saved.as_ref().ok_or(NfsStatus::Nofilehandle)?;
-        (self.current, self.stateid) = (Some(object.clone()), *stateid);
+        self.current = Some(self.saved.clone().ok_or(NfsStatus::Nofilehandle)?);
         Ok(())
     }
 

@@ -234,7 +234,7 @@ impl<P: Platform> Compound<P> {
             return;
         }
         self.recorded_at = self.at;
-        if let Some(Object::Inode(inode)) = &self.current {
+        if let Ok(Object::Inode(inode)) = self.object() {
             self.record_of(inode, traced, offset, bytes, is_durable);
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn try_getattr<P: Platform>(
     draft: &mut Draft,
     asked: &Bitmap,
 ) -> bool {
-    let Some(Object::Inode(inode)) = &compound.current else { return false };
+    let Ok(Object::Inode(inode)) = compound.object() else { return false };
     if asked.needs_host() || attributes::check_asked(asked).is_err() {
         return false;
     }

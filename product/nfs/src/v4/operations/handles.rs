@@ -105,7 +105,7 @@ async fn parent<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>) -> Ended<
 fn write_flavours<P: Platform>(compound: &mut Compound<P>, draft: &mut Draft) {
     draft.writer.u32(FLAVOURS.len() as u32);
     FLAVOURS.iter().for_each(|&flavour| draft.writer.u32(flavour));
-    compound.current = None;
+    compound.leave();
 }
 
 pub(super) async fn secinfo<P: Platform>(

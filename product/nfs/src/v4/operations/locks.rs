@@ -167,7 +167,7 @@ fn locked<P: Platform, O: Operations<P>>(
     check_reclaim(compound, clientid, reclaims)?;
     if let Some(stateid) = compound.changed_before() {
         write_stateid(stateid, &mut draft.writer);
-        compound.stateid = stateid;
+        compound.set_stateid(stateid);
         return Ok(());
     }
     let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
@@ -184,7 +184,7 @@ fn locked<P: Platform, O: Operations<P>>(
         Ok(stateid) => stateid,
     };
     write_stateid(stateid, &mut draft.writer);
-    compound.stateid = stateid;
+    compound.set_stateid(stateid);
     Ok(())
 }
 
@@ -283,7 +283,7 @@ fn unlocked<P: Platform>(
     };
     let Some(stateid) = stateid else { return Ok(None) };
     write_stateid(stateid, &mut draft.writer);
-    compound.stateid = stateid;
+    compound.set_stateid(stateid);
     Ok(Some(()))
 }
 

@@ -37,7 +37,7 @@ pub(super) enum Right {
 /// The stateid that is meant: an operation may name the current one.
 fn meant<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidKind, u32), NfsStatus> {
     match stateid.meaning()? {
-        StateidKind::Current => Ok((compound.stateid.meaning()?, compound.stateid.seqid)),
+        StateidKind::Current => Ok((compound.stateid().meaning()?, compound.stateid().seqid)),
         meaning => Ok((meaning, stateid.seqid)),
     }
 }
@@ -197,7 +197,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     opened.set.write(writer);
     write_no_delegation(writer, arguments.share_access);
     compound.enter(Object::Inode(opened.inode));
-    compound.stateid = stateid;
+    compound.set_stateid(stateid);
     Ok(())
 }
 
@@ -413,7 +413,7 @@ pub(super) fn close<P: Platform>(
     // A stateid that is none: nothing is open.
     let none = Stateid { seqid: u32::MAX, other: [0; 12] };
     write_stateid(none, &mut draft.writer);
-    compound.stateid = none;
+    compound.set_stateid(none);
     Ok(())
 }
 
@@ -435,6 +435,6 @@ pub(super) fn open_downgrade<P: Platform>(
         }
     };
     write_stateid(stateid, &mut draft.writer);
-    compound.stateid = stateid;
+    compound.set_stateid(stateid);
     Ok(())
 }
