@@ -89,7 +89,7 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     let arena = settings.arena.as_ref().and_then(ArenaLocation::path);
     let own_paths = [("--arena", arena), ("--control", settings.control.as_deref())];
     persisted::refuse_one_path(settings.state.as_deref(), &own_paths)?;
-    let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_persistent)?;
+    let wanted = &WantedFront::of(nfs, settings, is_persistent)?;
     if wanted.point().is_some() {
         require_calls(CallsFor::Mounting)?;
     }

@@ -62,6 +62,9 @@ impl<P: Platform> Mount<P> {
         if self.refuses.load(Ordering::Acquire) {
             return Some(Errno::NOT_CONNECTED);
         }
+        if self.is_read_only.load(Ordering::Relaxed) && operation.may_change() {
+            return Some(Errno::READ_ONLY);
+        }
         // Before it makes or truncates a file that it then could not open.
         (operation.is_open() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
     }

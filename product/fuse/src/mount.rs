@@ -83,6 +83,8 @@ pub struct MountOptions {
     /// Programs on the mount and other clients of the volume exclude each other by locks. A mount that outlives its
     /// server uses the kernel's own locks: these outlive the server, too.
     pub shares_locks: bool,
+    /// Programs change nothing, until [`Mount::set_read_only`].
+    pub is_read_only: bool,
 }
 
 /// The programs of a mount as one holder of locks. The kernel ends their locks with their files.
@@ -132,6 +134,7 @@ pub struct Mount<P: Platform> {
     pub(crate) own: Caller,
     pub(crate) notices: Notices,
     pub(crate) refuses: AtomicBool,
+    pub(crate) is_read_only: AtomicBool,
     /// The kernel's SETXATTR has the fields of SETXATTR_EXT.
     pub(crate) xattr_extended: AtomicBool,
     /// The kernel forgets unused nodes that are named to it.
@@ -228,6 +231,7 @@ impl<P: Platform> Mount<P> {
             calls: CallCounts::new(),
             recording,
             requesters,
+            is_read_only: AtomicBool::new(options.is_read_only),
             options,
             attributes_idle,
             own: Caller::SERVER.listening(),
@@ -237,6 +241,12 @@ impl<P: Platform> Mount<P> {
             prunes: AtomicBool::new(false),
             volume,
         }
+    }
+
+    /// Refuses changes by programs with EROFS from here on, or no longer. A file that is open for writing may be
+    /// written until it is closed.
+    pub fn set_read_only(&self, is_read_only: bool) {
+        self.is_read_only.store(is_read_only, Ordering::Relaxed);
     }
 
     /// Whether a later server can go on with the mount: its memory outlives this server, and the kernel sends

@@ -35,6 +35,7 @@ impl Errno {
     pub(crate) const INVALID: Self = Self(22);
     pub(crate) const TOO_MANY_FILES: Self = Self(23);
     pub(crate) const NO_TERMINAL: Self = Self(25);
+    pub(crate) const READ_ONLY: Self = Self(30);
     pub(crate) const RANGE: Self = Self(34);
     pub(crate) const DEADLOCK: Self = Self(35);
     pub(crate) const NO_LOCKS: Self = Self(37);

@@ -5,7 +5,7 @@
 //! Invariants: decoding copies no name and no data, and refuses a message that ends early. Bytes after the last field
 //! are ignored: a newer kernel may have more fields.
 
-use crate::abi::{self, FieldReader, WireError, op};
+use crate::abi::{self, FieldReader, WireError, o, op};
 
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 40;
@@ -236,6 +236,23 @@ impl FuseOperation<'_> {
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::OpenDirectory | Self::Create { .. } | Self::MakeUnnamed { .. })
     }
+
+    /// Whether it changes something, or opens a file for changes. Changes by a file that is open already do not count.
+    pub(crate) fn may_change(&self) -> bool {
+        match self {
+            Self::Open { flags } => is_write(*flags),
+            Self::SetAttributes(_) | Self::SetXattr { .. } | Self::RemoveXattr { .. } => true,
+            Self::Symlink { .. } | Self::MakeNode { .. } | Self::MakeDirectory { .. } => true,
+            Self::Create { .. } | Self::MakeUnnamed { .. } | Self::Link { .. } => true,
+            Self::Unlink { .. } | Self::RemoveDirectory { .. } | Self::Rename { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether an open with these flags may change the file.
+pub(crate) fn is_write(flags: u32) -> bool {
+    flags & o::ACCMODE != o::RDONLY || flags & o::TRUNC != 0
 }
 
 /// The kernel's offer.

@@ -51,7 +51,7 @@ use crate::serve::persisted::last_run::StartRecord;
 use crate::serve::persisted::persisted_mount::{NOT_SEPARATED, Taken, own_view, unmounter};
 use crate::serve::start::memory;
 use crate::service::SignalRequest;
-use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
+use crate::settings::{LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 const NOT_MOUNTED: &str = "cannot mount";
@@ -149,12 +149,8 @@ pub(crate) struct MountFront {
 
 impl WantedFront {
     /// NFS up to this version, and a mount if the settings have one.
-    pub(crate) fn of(
-        nfs: Option<NfsVersion>,
-        settings: &MountSettings,
-        places: &[PathBuf],
-        is_persistent: bool,
-    ) -> Outcome<Self> {
+    pub(crate) fn of(nfs: Option<NfsVersion>, settings: &ServeSettings, is_persistent: bool) -> Outcome<Self> {
+        let (places, is_read_only, settings) = (&settings.directories, settings.at_once.read_only, &settings.mount);
         let Some(point) = &settings.point else {
             if settings.needs_point() {
                 let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(", ");
@@ -178,6 +174,7 @@ impl WantedFront {
             kernel_cache: settings.kernel_cache,
             sole: settings.sole || over_itself,
             shares_locks: nfs == Some(NfsVersion::V4),
+            is_read_only,
         };
         let is_of_host = directory.is_some();
         let flags = SyncFlags { sync: settings.sync, dirsync: settings.dirsync };
@@ -515,6 +512,11 @@ impl Requesters for HostRequesters {
 }
 
 impl Front {
+    /// Refuses changes by programs on the mount from here on, or no longer.
+    pub(crate) fn set_mount_read_only(&self, is_read_only: bool) {
+        self.mount.iter().for_each(|mount| mount.mount.set_read_only(is_read_only));
+    }
+
     /// The address or the path at which programs find it.
     pub(crate) fn address(&self) -> String {
         let listen = self.nfs.as_ref().map(|nfs| nfs.listen.to_string());

@@ -595,5 +595,5 @@ properties! {
     a_durable_write_is_on_the_disk;
     a_sync_waits_for_the_disk;
     refusals_have_the_same_reason;
-    a_server_that_only_reads_refuses_changes, but not Mount: "--read-only is for callers of NFS, a mount is ro or rw";
+    a_server_that_only_reads_refuses_changes;
 }

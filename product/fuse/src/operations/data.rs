@@ -34,7 +34,7 @@ use crate::nodes::ContentStamp;
 use crate::open_files::OpenFile;
 use crate::operations::{acting, locks, synchronous};
 use crate::reply::{Errno, ReplyDraft};
-use crate::request::{OpenExtent, RequestHeader, is_synchronous};
+use crate::request::{OpenExtent, RequestHeader, is_synchronous, is_write};
 
 /// `struct fuse_open_out`.
 pub(super) fn open_out(into: &mut impl Put, fh: u64, open_flags: u32) {
@@ -78,10 +78,6 @@ fn opened<P: Platform>(
     answer.granted.file = Some(fh);
     open_out(&mut answer.head, fh, open_flags);
     Ok(answer)
-}
-
-fn is_write(flags: u32) -> bool {
-    flags & o::ACCMODE != o::RDONLY || flags & o::TRUNC != 0
 }
 
 /// The rights that an open needs: a sum of read 1, write 2, execute 4.

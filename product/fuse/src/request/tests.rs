@@ -74,3 +74,12 @@ fn a_batch_forgets_no_more_than_it_has() {
     assert_eq!(forgotten(u32::MAX, &pairs).collect::<Vec<_>>(), [(5, 1), (6, 2)]);
     assert_eq!(forgotten(1, &pairs[..20]).collect::<Vec<_>>(), [(5, 1)]);
 }
+
+#[test]
+fn an_open_for_writing_may_change_and_a_write_by_an_open_file_is_no_new_change() {
+    for (flags, may) in [(0, false), (1, true), (2, true), (0o1000, true), (0o2000, false)] {
+        assert_eq!(FuseOperation::Open { flags }.may_change(), may, "{flags:o}");
+    }
+    assert!(FuseOperation::Unlink { name: b"file" }.may_change());
+    assert!(!FuseOperation::Lookup { name: b"file" }.may_change());
+}

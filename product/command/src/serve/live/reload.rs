@@ -54,6 +54,7 @@ impl Reload<'_> {
             let at_once = &wanted.settings.at_once;
             let rules = admission::rules(at_once, &mut Vec::new());
             acting.push(format!("answers {}", admission::describe(&rules)));
+            running.front.set_mount_read_only(at_once.read_only);
             if let Some(nfs) = &running.front.nfs {
                 nfs.server.admit(rules.into());
                 running.volume.set_names_durable(!at_once.async_metadata);
