@@ -28,7 +28,7 @@ pub struct RecordedCall {
 }
 
 impl RecordedCall {
-    /// Adds the call to others, and behind it the sync of a write that is answered once it `is_durable`.
+    /// Adds the call to others. If the server answers a write once the write `is_durable`, a sync follows it.
     #[inline]
     pub fn add_to(self, calls: &mut Vec<Self>, is_durable: bool) {
         calls.push(self);
@@ -74,7 +74,8 @@ impl Recording {
         calls.clear();
     }
 
-    /// Records one call that has just come, with the sync of a write that is answered once it `is_durable`.
+    /// Records a call that has just come. If the server answers a write once the write `is_durable`, it records a sync,
+    /// too.
     pub fn note_call(&self, call: RecordedCall, is_durable: bool, now_ns: impl FnOnce() -> u64) {
         let mut calls = Vec::with_capacity(2);
         call.add_to(&mut calls, is_durable);

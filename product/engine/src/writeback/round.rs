@@ -45,7 +45,7 @@ impl<P: Platform> Writeback<P> {
         self.end_round(file, &round.shared)
     }
 
-    /// Runs a round that has begun beside others and claimed its pages, and answers its caller.
+    /// Runs a round beside others, whose pages are claimed already, and answers its caller.
     pub(super) async fn run_beside(
         self: &Arc<Self>,
         file: &Arc<FileInner>,

@@ -1,8 +1,8 @@
 //! Sync: data dirty at the call is durable on return.
 //!
 //! A caller asks for a round of the file's writeback, and waits for its result. If the file is durable, there is none.
-//! Otherwise the caller joins the next round, or begins one *beside* those under way. Then it waits for these, too:
-//! they or the caller's round have each page that was dirty at its call.
+//! Otherwise the caller joins the next round, or begins one *beside* those under way. Then the caller waits for
+//! these, too: each page that was dirty at the call is in one of these rounds or in the caller's.
 //!
 //! Owns: the choice of the round and of its driver. The driver is a task, or the caller if its thread may wait: then no
 //! other thread has to be woken. Also the tasks: each drives one file's rounds at a time, and stays for the next.
