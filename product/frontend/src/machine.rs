@@ -105,7 +105,8 @@ pub struct ProtocolError {
 /// The server's side of one connection.
 ///
 /// The world reads into the buffer and calls [`ProtocolMachine::receive`] after each read. Then it calls
-/// [`ProtocolMachine::poll_output`] until that is pending, and again whenever the waker given there fires.
+/// [`ProtocolMachine::poll_output`] until that is pending, and again whenever the waker given there fires. While the peer
+/// takes no output, the world calls [`ProtocolMachine::poll_calls`] instead.
 pub trait ProtocolMachine: Send {
     /// Takes whole records from the front of `input`, which holds all bytes received and not yet taken; leaves an
     /// incomplete record there. An error closes the connection.
@@ -128,6 +129,10 @@ pub trait ProtocolMachine: Send {
     /// Goes on with the calls in progress and appends finished replies to `output`: whole replies, each with its end.
     /// Ready if it appended something; otherwise pending, and it stores the waker.
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()>;
+
+    /// Goes on with the calls in progress, whose replies wait for [`ProtocolMachine::poll_output`]; begins none. For a
+    /// world that has enough output for now: a call may hold what calls of other connections wait for.
+    fn poll_calls(&mut self, cx: &mut Context<'_>);
 
     /// Calls received and not yet answered.
     fn calls_in_progress(&self) -> usize;

@@ -284,6 +284,12 @@ impl<P: Platform> ProtocolMachine for MessageStream<P> {
         }
     }
 
+    fn poll_calls(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(reply)) = std::pin::Pin::new(&mut self.calls).poll_next(cx) {
+            self.replies.extend(reply);
+        }
+    }
+
     fn calls_in_progress(&self) -> usize {
         self.calls.len() + self.replies.len()
     }

@@ -5,10 +5,12 @@
 //! Does not own: the work of calls (`procedures`), sockets (the world).
 //! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or waits in
 //! `records`). Lack of quota refuses no call: the call is not read yet. A poll starts and finishes a bounded number of
-//! calls. A call's cost is charged when it starts and given back when its reply is written; from then on its reply
+//! calls. Running calls go on while the world takes no output (`a_call_goes_on_while_its_client_takes_no_replies`). A
+//! call's cost is charged when it starts and given back when its reply is written; from then on its reply
 //! counts, until the world has released it. A call that exceeds the world's limit of bytes waits, unless it is alone;
 //! then READs and listings are cut short.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::pin::Pin;
@@ -119,6 +121,8 @@ pub struct Connection<P: Platform> {
     running: Workers<P>,
     /// Calls that run once and to their end, even if the connection closes.
     changing: FuturesUnordered<Charged<SharedCall>>,
+    /// The replies of such calls that ended while the world took no output, each with its call's charge.
+    changed: VecDeque<(CachedReply, u64)>,
     /// Charged with the requests and expected replies of the calls in both.
     quota: ConnectionQuota,
     /// Whether a call waits for quota.
@@ -163,6 +167,7 @@ impl<P: Platform> Connection<P> {
             party,
             records: record::Records::default(),
             changing: FuturesUnordered::new(),
+            changed: VecDeque::new(),
             lacks_quota: false,
             batch: Batch::default(),
             compound: None,
@@ -183,7 +188,7 @@ impl<P: Platform> Connection<P> {
     }
 
     fn calls_running(&self) -> usize {
-        self.running.len() + self.changing.len()
+        self.running.len() + self.changing.len() + self.changed.len()
     }
 
     /// Bytes of requests and replies in progress, without records that were not looked at.
@@ -490,7 +495,7 @@ impl<P: Platform> Connection<P> {
             if self.batch.len() >= REPLY_BYTES_PER_POLL_MAX {
                 return;
             }
-            if let Poll::Ready(Some((reply, charge))) = self.changing.poll_next_unpin(cx) {
+            if let Poll::Ready(Some((reply, charge))) = self.poll_changed(cx) {
                 self.batch.begin();
                 self.ended(reply.status, charge);
                 self.batch.record(reply.record);
@@ -502,6 +507,14 @@ impl<P: Platform> Connection<P> {
             } else {
                 return;
             }
+        }
+    }
+
+    /// The reply of a change of names or attributes that has ended, and its charge.
+    fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<Option<(CachedReply, u64)>> {
+        match self.changed.pop_front() {
+            None => self.changing.poll_next_unpin(cx),
+            ended => Poll::Ready(ended),
         }
     }
 
@@ -530,7 +543,9 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     }
 
     fn needs_input(&self) -> bool {
-        let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
+        // A record that has begun alone is received to its end.
+        let is_alone = self.is_alone() && self.records.waiting() == 0;
+        let in_progress = if is_alone { 0 } else { self.held_bytes() };
         self.calls_running() + self.records.waiting() < CALLS_MAX
             && self.quota.may_hold_more(in_progress, self.server.byte_bounds())
     }
@@ -576,6 +591,13 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         }
         self.batch.hand_out(output);
         Poll::Ready(())
+    }
+
+    fn poll_calls(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(ended)) = self.changing.poll_next_unpin(cx) {
+            self.changed.push_back(ended);
+        }
+        self.running.poll_all(cx);
     }
 
     fn calls_in_progress(&self) -> usize {

@@ -103,11 +103,21 @@ pub(crate) struct Workers<P: Platform> {
     free: Vec<Free>,
     spares: Arc<Spares>,
     calls: usize,
+    /// Workers whose calls have ended, and whose replies nobody has taken.
+    ended: VecDeque<usize>,
 }
 
 impl<P: Platform> Workers<P> {
     pub(crate) fn new(volume: Arc<Volume<P>>, spares: Arc<Spares>) -> Self {
-        Self { volume, ready: Arc::default(), workers: Vec::new(), free: Vec::new(), spares, calls: 0 }
+        Self {
+            volume,
+            ready: Arc::default(),
+            workers: Vec::new(),
+            free: Vec::new(),
+            spares,
+            calls: 0,
+            ended: VecDeque::new(),
+        }
     }
 
     /// Number of calls in progress: begun, and without a reply taken.
@@ -172,6 +182,26 @@ impl<P: Platform> Workers<P> {
     /// Polls workers in the queue, until their calls' charges have used up `left`. Returns the first reply, its call's
     /// charge, and the worker, which is idle again.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, left: &mut u64) -> Option<(Reply, u64, Free)> {
+        loop {
+            let index = self.ended.pop_front().or_else(|| self.poll_ended(cx, left))?;
+            // A worker that is gone may have ended before.
+            let Some(worker) = &mut self.workers[index] else { continue };
+            let (reply, (charge, free)) = (worker.desk.lock().1.take()?, worker.busy.take()?);
+            self.calls -= 1;
+            return Some((reply, charge, free));
+        }
+    }
+
+    /// Polls workers in the queue as [`Workers::poll_next`] does; that returns the replies later.
+    pub(crate) fn poll_all(&mut self, cx: &mut Context<'_>) {
+        let mut left = CHARGES_PER_POLL_MAX;
+        while let Some(index) = self.poll_ended(cx, &mut left) {
+            self.ended.push_back(index);
+        }
+    }
+
+    /// Polls workers in the queue until one has ended its call.
+    fn poll_ended(&mut self, cx: &mut Context<'_>, left: &mut u64) -> Option<usize> {
         self.ready.task.register(cx.waker());
         let turns = lock(&self.ready.ready).len();
         for _ in 0..turns {
@@ -185,10 +215,8 @@ impl<P: Platform> Workers<P> {
             worker.bell.rung.swap(false, Ordering::AcqRel);
             let ended = worker.future.as_mut().poll(&mut Context::from_waker(&worker.waker)).is_ready();
             debug_assert!(!ended, "a worker has no end");
-            let reply = worker.desk.lock().1.take();
-            if let Some((reply, (charge, free))) = reply.and_then(|reply| Some((reply, worker.busy.take()?))) {
-                self.calls -= 1;
-                return Some((reply, charge, free));
+            if worker.desk.lock().1.is_some() {
+                return Some(index);
             }
         }
         if turns > 0 && !lock(&self.ready.ready).is_empty() {

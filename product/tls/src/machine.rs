@@ -261,6 +261,10 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
         Poll::Ready(())
     }
 
+    fn poll_calls(&mut self, cx: &mut Context<'_>) {
+        self.inner.poll_calls(cx);
+    }
+
     fn calls_in_progress(&self) -> usize {
         self.inner.calls_in_progress()
     }

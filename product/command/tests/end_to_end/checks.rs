@@ -121,7 +121,9 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
     let free = address.replace("127.0.0.1", "127.9.1.3");
     let _socket = UnixListener::bind(home.join("taken.sock")).unwrap();
     let long = path(&"l".repeat(150));
-    let served = Server::start(&scratch.directory("other home"), &[&scratch.directory("served")], &[]);
+    // A server that runs writes to its own directories, whenever it likes.
+    let others = Scratch::new();
+    let served = Server::start(others.path(), &[&scratch.directory("served")], &[]);
     let control = served.control.display().to_string();
     let (own, above) = (path("served"), scratch.path().display().to_string());
     let serve = |words: &[&str]| [arguments(&["serve", "--listen", "127.0.0.1:0"]), arguments(words)].concat();
@@ -204,9 +206,11 @@ fn a_check_of_a_store_refuses_what_the_start_refuses_before_its_first_request() 
     let serve = |words: &[&str]| {
         [arguments(&["serve", "--listen", "127.0.0.1:0", "--cache", "64MiB"]), arguments(words)].concat()
     };
-    let served = scratch.directory("volume").display().to_string();
+    // A server that runs writes to its own directories, whenever it likes.
+    let others = Scratch::new();
+    let served = others.directory("volume").display().to_string();
     let address = |path: &str| format!("file://{path}");
-    let server = Server::start(&scratch.directory("other home"), &[Path::new(&address(&served))], &[]);
+    let server = Server::start(others.path(), &[Path::new(&address(&served))], &[]);
     let no_file = home.join("none").display().to_string();
     let bucket = ["s3://bucket/x", "--endpoint", "http://127.0.0.1:9"];
     let table = [

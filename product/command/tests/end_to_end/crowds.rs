@@ -94,8 +94,6 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
     }
     command.args(["serve", "--json", "--cache", "64MiB", "--listen", "127.0.0.1:0"]);
     command.args(["--set", "nfs_peer_connections_max=24"]);
-    // All that the clients do not read has quota: otherwise the server resets connections after a time.
-    command.args(["--set", "nfs_request_bytes_max=1073741824"]);
     command.arg("--control").arg(&control).arg(&data);
     let server = Server::spawn(command, control, scratch.path());
     let mut roots = connected_as(ROOT.uid, &server);

@@ -32,6 +32,8 @@ impl ProtocolMachine for Segments {
         Poll::Ready(())
     }
 
+    fn poll_calls(&mut self, _cx: &mut Context<'_>) {}
+
     fn calls_in_progress(&self) -> usize {
         self.calls.len()
     }

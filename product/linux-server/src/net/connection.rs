@@ -121,6 +121,7 @@ impl SocketConnection {
         let mut moved = self.take_sent(cx)?;
         moved |= self.take_received(cx)?;
         moved |= self.take_output(cx);
+        self.go_on_without_output(cx);
         self.shrink();
         // A started operation is polled in the next round, so that it wakes this task.
         moved |= self.try_start_send();
@@ -214,6 +215,14 @@ impl SocketConnection {
         let calls = self.machine.calls_in_progress();
         self.membership().set_calls(calls);
         moved
+    }
+
+    /// Goes on with calls in progress while the peer does not take the output of others: calls of other connections may
+    /// wait for them.
+    fn go_on_without_output(&mut self, cx: &mut Context<'_>) {
+        if self.output_bytes >= OUTPUT_BYTES_MAX {
+            self.machine.poll_calls(cx);
+        }
     }
 
     fn try_start_send(&mut self) -> bool {

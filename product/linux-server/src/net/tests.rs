@@ -39,6 +39,8 @@ struct Gate {
     refused: Mutex<Vec<String>>,
     /// How often machines were asked to shrink.
     shrunk: AtomicUsize,
+    /// How often machines were asked to go on with calls without output.
+    calls_polled: AtomicUsize,
 }
 
 impl Gate {
@@ -116,6 +118,10 @@ impl ProtocolMachine for Echo {
             output.push(Counted::segment(bytes.slice(bytes.len() / 2..), &self.gate.output));
         }
         Poll::Ready(())
+    }
+
+    fn poll_calls(&mut self, _cx: &mut Context<'_>) {
+        self.gate.calls_polled.fetch_add(1, Ordering::SeqCst);
     }
 
     fn calls_in_progress(&self) -> usize {
@@ -851,6 +857,21 @@ fn finish_cuts_what_takes_too_long() {
     }
 }
 
+// rule: a call goes on while its client does not take the replies of others: calls of other clients may wait for it
+// kept in: `product/linux-server/src/net/connection.rs`, `product/nfs/src/workers.rs`
+#[test]
+fn calls_of_a_client_that_does_not_read_go_on() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 10, "127.0.0.1:0");
+        let mut deaf = rig.connect();
+        deaf.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
+        deaf.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
+        deaf.write_all(&record(1, b"parked")).unwrap();
+        rig.until(|_| rig.gate.calls_polled.load(Ordering::SeqCst) > 0);
+        assert_eq!(rig.finish(0), 1);
+    }
+}
+
 #[test]
 fn stopping_the_platform_ends_connections() {
     for choice in CHOICES {
@@ -1034,6 +1055,8 @@ impl ProtocolMachine for Pages {
         output.push(Segment::Pages(pages));
         Poll::Ready(())
     }
+
+    fn poll_calls(&mut self, _cx: &mut Context<'_>) {}
 
     fn calls_in_progress(&self) -> usize {
         self.calls.len()

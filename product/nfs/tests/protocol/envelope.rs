@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use afflux_frontend::{Origin, ProtocolMachine, Segment};
 use afflux_nfs::{NfsKnob, Rules, Squash};
@@ -407,6 +408,13 @@ fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken(
     first.send(&read(2, 1 << 20)).unwrap();
     assert!(first.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut unsent).is_ready());
     assert!(second.connection.needs_input(), "it holds nothing: one call is always taken");
+    // The call comes in two fragments.
+    let call = read(3, 4096);
+    second.send(&[&8_u32.to_be_bytes()[..], &call[4..12]].concat()).unwrap();
+    assert!(second.connection.needs_input(), "the rest of the call is received");
+    second.send(&marked(&call[12..])).unwrap();
+    assert!(second.connection.poll_output(&mut cx, &mut other_unsent).is_ready());
+    other_unsent.clear();
     second.send(&read(3, 4096)).unwrap();
     assert!(second.connection.poll_output(&mut cx, &mut other_unsent).is_ready());
     assert!(!second.connection.needs_input(), "beside what the first one holds");
@@ -416,6 +424,49 @@ fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken(
     assert!(first.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut unsent).is_pending());
     assert!(woken.0.load(Ordering::SeqCst) > before, "nobody would look at the second one again");
     assert!(second.connection.needs_input());
+}
+
+/// A READ opens its file, and other READs wait for that; a REMOVE has its reply in the reply cache.
+#[test]
+fn a_call_goes_on_while_its_client_takes_no_replies() {
+    const FILES: u32 = 16;
+    let world = World::over(|path| {
+        (0..FILES).for_each(|file| std::fs::write(path.join(file.to_string()), [5; 4096]).unwrap());
+    });
+    let mut peers = [Peer::new(&world, CLIENT), Peer::new(&world, CLIENT)];
+    let root = peers[0].root();
+    let name = |file: u32| filename3(Opaque::owned(file.to_string().into_bytes()));
+    let mut cx = Context::from_waker(Waker::noop());
+    // A file that takes the host longer to open than one poll.
+    let waits = (0..FILES).step_by(2).find_map(|file| {
+        let handle = world.lookup(&mut peers[0], &root, file.to_string().as_bytes());
+        let read = move |xid| {
+            let arguments = READ3args { file: handle.clone(), offset: 0, count: 4096 };
+            marked(&call_record(xid, NFS, 6, &packed(&arguments)))
+        };
+        let first = &mut peers[0];
+        first.send(&read(1)).unwrap();
+        let object = diropargs3 { dir: root.clone(), name: name(file + 1) };
+        first.send(&marked(&call_record(2, NFS, 12, &packed(&REMOVE3args { object })))).unwrap();
+        let mut early = Vec::new();
+        let waits = first.connection.poll_output(&mut cx, &mut early).is_pending();
+        first.took(&flat(&early));
+        if !waits {
+            first.drain();
+        }
+        waits.then_some(read)
+    });
+    let read = waits.expect("a call that waits");
+    let [first, second] = &mut peers;
+    second.send(&read(3)).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while second.connection.poll_output(&mut cx, &mut Vec::new()).is_pending() {
+        first.connection.poll_calls(&mut cx);
+        assert!(Instant::now() < until, "the second client's call waits for the first one's");
+        std::thread::yield_now();
+    }
+    assert_eq!(first.connection.calls_in_progress(), 2, "nobody took the replies");
+    assert_eq!(first.replies(2).len(), 2);
 }
 
 #[test]

@@ -48,6 +48,8 @@ impl ProtocolMachine for Echo {
         Poll::Ready(())
     }
 
+    fn poll_calls(&mut self, _cx: &mut Context<'_>) {}
+
     fn calls_in_progress(&self) -> usize {
         0
     }

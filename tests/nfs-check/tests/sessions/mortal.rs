@@ -132,6 +132,10 @@ impl ProtocolMachine for Mortal {
         polled
     }
 
+    fn poll_calls(&mut self, cx: &mut Context<'_>) {
+        self.connection.poll_calls(cx);
+    }
+
     fn calls_in_progress(&self) -> usize {
         self.connection.calls_in_progress()
     }

@@ -96,6 +96,10 @@ impl<M: ProtocolMachine> Serving<M> {
             }
             moved = true;
         }
+        if self.output_bytes >= OUTPUT_BYTES_MAX {
+            // The peer takes no output, but calls of other connections may wait for these.
+            self.machine.poll_calls(cx);
+        }
         moved
     }
 
