@@ -7,7 +7,8 @@
 //! client that was missing then is off the list, and may never ask again: others may have had its locks since. A
 //! machine that gets another address is the same client as long as it runs. Another machine with its name is not: it
 //! lacks the verifier. The list shows whether some client's open denies uses: only then do uses without an open wait.
-//! A change of the list has the names that come or go alone, so its steps do not grow with the list.
+//! A client has no state before the list is durable with it. A change of the list has the names that come or go alone,
+//! so its steps do not grow with the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,12 +51,16 @@ pub(super) struct Grace {
     until_ns: u64,
     /// The name of each client that may have state.
     present: BTreeMap<u64, u64>,
+    /// Those of these clients for whom the list is durable.
+    durable: BTreeSet<u64>,
     /// The number of clients with each of these names.
     of_names: BTreeMap<u64, usize>,
     /// Clients of the earlier server may have had opens that deny uses.
     are_denials_missing: bool,
     /// Clients of this server may have such opens.
     has_denials: bool,
+    /// The list is durable with this.
+    are_denials_durable: bool,
     /// The names that came on the list or left it since the last [`Grace::take_change`].
     change: ListChange,
 }
@@ -70,8 +75,10 @@ impl Grace {
             missing,
             until_ns: now_ns.saturating_add(GRACE_NS),
             present: BTreeMap::new(),
+            durable: BTreeSet::new(),
             of_names: BTreeMap::new(),
             has_denials: false,
+            are_denials_durable: false,
             change: ListChange::new(),
         };
         new.drop_unlisted(&left);
@@ -111,11 +118,6 @@ impl Grace {
         self.are_denials_missing && !self.missing.is_empty()
     }
 
-    /// Whether the list shows opens that deny uses.
-    pub(super) fn has_denials(&self) -> bool {
-        self.has_denials
-    }
-
     /// Clients may have opens that deny uses from now on.
     pub(super) fn add_denials(&mut self) {
         self.changing(&[], |grace| grace.has_denials = true);
@@ -143,9 +145,18 @@ impl Grace {
         of_name.chain(self.missing_runs.range((run, 0)..=(run, u64::MAX)).map(|(_, name)| *name))
     }
 
-    /// Whether a client is on the list.
-    pub(super) fn has(&self, clientid: u64) -> bool {
-        self.present.contains_key(&clientid)
+    /// Whether the list is durable with a client. With `denies`, also with opens that deny uses.
+    pub(super) fn is_durable(&self, clientid: u64, denies: bool) -> bool {
+        self.durable.contains(&clientid) && (!denies || self.are_denials_durable)
+    }
+
+    /// The list has become durable as it was when this client was added, and as [`Grace::add_denials`] left it if it
+    /// `denies`.
+    pub(super) fn confirm(&mut self, clientid: u64, name: u64, denies: bool) {
+        if self.present.get(&clientid) == Some(&name) {
+            self.durable.insert(clientid);
+        }
+        self.are_denials_durable |= denies;
     }
 
     /// A client may have state from now on.
@@ -153,6 +164,9 @@ impl Grace {
         let before = self.present.get(&clientid).copied();
         self.changing(&[name, before.unwrap_or(name)], |grace| {
             grace.present.insert(clientid, name);
+            if before != Some(name) {
+                grace.durable.remove(&clientid);
+            }
             *grace.of_names.entry(name).or_default() += 1;
             before.into_iter().for_each(|before| grace.forget_name(before));
         });
@@ -172,6 +186,7 @@ impl Grace {
     /// Clients have ended.
     pub(super) fn remove(&mut self, clients: &[u64]) {
         let gone: Vec<u64> = clients.iter().filter_map(|clientid| self.present.remove(clientid)).collect();
+        clients.iter().for_each(|clientid| _ = self.durable.remove(clientid));
         self.changing(&gone, |grace| gone.iter().for_each(|name| grace.forget_name(*name)));
     }
 

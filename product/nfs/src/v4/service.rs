@@ -332,25 +332,25 @@ impl<P: Platform> Service<P> {
 
     /// Whether a client may have state, since a later server would know it. With `denies`, an open that denies uses.
     pub(super) fn is_listed(&self, clientid: u64, denies: bool) -> bool {
-        self.list.is_none() || {
-            let state = self.state();
-            state.grace.has(clientid) && (!denies || state.grace.has_denials())
-        }
+        self.list.is_none() || self.state().grace.is_durable(clientid, denies)
     }
 
-    /// Puts a client on the list for a later server, durably. The implementation of the list reports an error.
+    /// Puts a client on the list for a later server, durably; also waits for a change that another call has begun. The
+    /// implementation of the list reports an error.
     pub(super) async fn enlist(&self, clientid: u64, denies: bool) {
-        let written = {
+        let (name, written) = {
             let mut state = self.state();
-            if let Some(name) = self.listed_name(&state, clientid) {
-                state.grace.add(clientid, name);
-            }
+            let Some(name) = self.listed_name(&state, clientid) else { return };
+            state.grace.add(clientid, name);
             if denies {
                 state.grace.add_denials();
             }
-            self.keep(&mut state)
+            let change = state.grace.take_change().unwrap_or_default();
+            (name, self.list.as_ref().map(|list| list.change(change)))
         };
-        OptionFuture::from(written).await;
+        if OptionFuture::from(written).await.unwrap_or(true) {
+            self.state().grace.confirm(clientid, name, denies);
+        }
     }
 
     /// The name of a client on the list.

@@ -7,11 +7,11 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_nfs::{ClientInfo, ClientMemory, ClientStateKind, ClientStatus, ListChange};
 use afflux_nfs_client::Client;
-use afflux_nfs_client::sessions::{ANONYMOUS, CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
+use afflux_nfs_client::sessions::{ANONYMOUS, CALLBACK_PROGRAM, Compound, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Share, Span};
 
 use crate::compounds::{BOTH, READ, WRITE, begun, open, ops, root, status};
-use crate::peer::{Peer, marked};
+use crate::peer::{Peer, accepted, call_record, marked};
 use crate::world::{CLIENT, World};
 
 const SHARED: u32 = 1;
@@ -364,6 +364,20 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     assert_eq!(names().len(), 2, "one and other");
 }
 
+/// Calls with a compound.
+fn of(peer: &mut Peer, compound: &Compound) -> Outcome {
+    Outcome::read(&peer.call(NFS_4, 1, &compound.arguments(1))).unwrap()
+}
+
+/// Begins a session of some slots.
+fn begin_session(peer: &mut Peer, name: &[u8], verifier: [u8; 8]) -> [u8; 16] {
+    let known = of(peer, &ops().exchange_id(name, verifier, 0));
+    let mut reader = known.reader();
+    reader.next_result().unwrap();
+    let made = of(peer, &ops().create_session(reader.u64().unwrap(), reader.u32().unwrap(), 16, 8));
+    *made.results[8..].first_chunk().unwrap()
+}
+
 // rule: a machine may ask for what it had of an earlier server from another address, and no other machine of its name
 // may ask for it
 #[test]
@@ -372,16 +386,7 @@ fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_g
     let list = Arc::new(List::default());
     let mut world = World::new();
     world.server.offer_version_4(ClientMemory { list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
-    let of = |peer: &mut Peer, it: &afflux_nfs_client::sessions::Compound| {
-        Outcome::read(&peer.call(NFS_4, 1, &it.arguments(1))).unwrap()
-    };
-    let begin = |peer: &mut Peer, verifier: [u8; 8]| -> [u8; 16] {
-        let known = of(peer, &ops().exchange_id(b"laptop", verifier, 0));
-        let mut reader = known.reader();
-        reader.next_result().unwrap();
-        let made = of(peer, &ops().create_session(reader.u64().unwrap(), reader.u32().unwrap(), 16, 8));
-        *made.results[8..].first_chunk().unwrap()
-    };
+    let begin = |peer: &mut Peer, verifier| begin_session(peer, b"laptop", verifier);
     let mut laptop = Peer::new(&world, CLIENT);
     let id = begin(&mut laptop, *b"run one!");
     assert_eq!(of(&mut laptop, &ops().sequence(id, 1, 0, false).reclaim_complete()).status, 0);
@@ -447,6 +452,38 @@ impl afflux_nfs::ClientList for SlowList {
         self.waiting.lock().unwrap().push(done);
         Box::pin(async move { kept.await.unwrap_or(false) })
     }
+}
+
+// rule: a client has no open before a later server would know the client, over whichever slot it asks
+// kept in: `product/nfs/src/v4/grace.rs`
+#[test]
+fn an_open_beside_the_first_one_waits_for_the_list_of_clients_too() {
+    let list = Arc::new(SlowList::default());
+    let world = World::new();
+    world.server.offer_version_4(ClientMemory { list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
+    let mut peer = Peer::new(&world, CLIENT);
+    let id = begin_session(&mut peer, b"client", *b"run one!");
+    assert_eq!(of(&mut peer, &ops().sequence(id, 1, 0, false).reclaim_complete()).status, 0);
+    for (sequenceid, denied, slots) in [(1, 0, 1..3), (2, WRITE, 1..3)] {
+        list.set(false, true);
+        let before = list.tries();
+        for slot in slots.clone() {
+            let file = [b'0' + slot as u8];
+            let opens = ops().sequence(id, sequenceid, slot, false).put_root().open((BOTH, denied), b"me", &file, true);
+            peer.send(&marked(&call_record(slot, NFS_4, 1, &opens.arguments(1)))).unwrap();
+        }
+        peer.poll_until(|output, _| {
+            assert!(output.is_empty(), "an open before the list is durable");
+            list.tries() == before + slots.len() as u64
+        });
+        list.set(false, false);
+        for reply in peer.replies(slots.len()) {
+            assert_eq!(Outcome::read(&accepted(&reply).1).unwrap().status, 0);
+        }
+    }
+    let before = list.tries();
+    let opens = ops().sequence(id, 3, 1, false).put_root().open((BOTH, WRITE), b"me", b"1", false);
+    assert_eq!((of(&mut peer, &opens).status, list.tries()), (0, before), "a client on the list writes it no more");
 }
 
 // rule: nobody gets the lock of a client that has lost it before the loss is on stable storage
