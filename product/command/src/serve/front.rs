@@ -31,8 +31,8 @@ use afflux_fuse::{
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
     DescriptorStore, FuseMount, FuseSession, HostTree, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
-    MountTarget, PersistedMount, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others,
-    process_of, rights_of, serve,
+    MountTarget, OwnMounts, PersistedMount, ServeHandle, SyncFlags, connections_max, is_killed, is_over,
+    may_act_as_others, process_of, rights_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
@@ -79,6 +79,17 @@ struct WantedMount {
     is_of_host: bool,
     /// The point is the directory that is served.
     over_itself: bool,
+}
+
+/// The parts of a mount that this process has before it opens the served tree.
+pub(crate) struct Separated(Option<SeparatedMount>);
+
+struct SeparatedMount {
+    unmounter: Unmounter,
+    /// For root's mount of a host's directory: a view of the mounts without ours.
+    own: Option<OwnMounts>,
+    /// The mount of an earlier server, with the contents of its memory.
+    persisted: Option<(PersistedMount, MountState)>,
 }
 
 /// The facts about a tree that its mount depends on.
@@ -214,9 +225,8 @@ impl WantedFront {
     }
 
     /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet.
-    /// Comes before the first thread, and before the tree is opened.
-    pub(crate) fn separated(&self, taken: Taken) -> Outcome<Taken> {
-        let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(Taken::default()) };
+    pub(crate) fn separated(&self, taken: Taken) -> Outcome<Separated> {
+        let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(Separated(None)) };
         let unmounter = match (taken.unmounter, &taken.own) {
             (Some(unmounter), _) => unmounter,
             (None, Some(own)) => own.in_common(|| unmounter(point.path())).or_failed(NOT_SEPARATED)??,
@@ -226,7 +236,7 @@ impl WantedFront {
             Some(own) => Some(own),
             None => (geteuid().is_root() && *is_of_host).then(own_view).transpose()?,
         };
-        Ok(Taken { unmounter: Some(unmounter), own, persisted: taken.persisted })
+        Ok(Separated(Some(SeparatedMount { unmounter, own, persisted: taken.persisted })))
     }
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
@@ -240,23 +250,23 @@ impl WantedFront {
         &self,
         listening: Option<(Listener, SocketAddr)>,
         source: Option<&PathBuf>,
-        separated: Taken,
+        Separated(separated): Separated,
         own_places: &[PathBuf],
     ) -> Outcome<PreparedFront> {
-        if let (Some(own), Some(source)) = (&separated.own, source) {
+        if let (Some(SeparatedMount { own: Some(own), .. }), Some(source)) = (&separated, source) {
             let persisted = own.keep_only(&needed(own_places), &[host_path(source).to_owned()]);
             persisted.or_failed("cannot give up other disks' mounts")?;
         }
         // `afflux eject` searches for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
-        let mount =
-            self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_persistent)).transpose()?;
+        let mount = self.mount.as_ref().zip(separated);
+        let mount = mount.map(|(wanted, separated)| mounted(wanted, &source, separated, self.is_persistent));
         Ok(PreparedFront {
             nfs: listening.zip(self.nfs).map(|((listener, listen), version)| (listener, listen, version)),
             tls: None,
             is_persistent: self.is_persistent,
-            mount,
+            mount: mount.transpose()?,
         })
     }
 
@@ -459,9 +469,13 @@ fn forget_mount() {
 }
 
 /// Mounts, with a process that unmounts at the end, or takes the mount of an earlier server.
-fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_persistent: bool) -> Outcome<PreparedMount> {
-    let Taken { unmounter, own, persisted } = separated;
-    let mut unmounter = unmounter.ok_or_else(|| Failure::failed("nothing unmounts"))?;
+fn mounted(
+    wanted: &WantedMount,
+    source: &Path,
+    separated: SeparatedMount,
+    is_persistent: bool,
+) -> Outcome<PreparedMount> {
+    let SeparatedMount { mut unmounter, own, persisted } = separated;
     let wanted = wanted.clone();
     if let Some((persisted, contents)) = persisted {
         let (mounted, memory) = persisted.into_mount();
@@ -606,20 +620,26 @@ impl MountFront {
 impl WantedFront {
     /// As [`Self::separated`], for a rehearsal: root will mount for this process alone. The mount of the server that is
     /// to be reloaded is out of sight.
-    pub(crate) fn separated_for_rehearsal(&self) -> Outcome<Taken> {
-        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(Taken::default()) };
-        let mut taken = self.separated(Taken::default())?;
-        if geteuid().is_root() {
-            let own = taken.own.map_or_else(own_view, Ok)?;
+    pub(crate) fn separated_for_rehearsal(&self) -> Outcome<Separated> {
+        let mut separated = self.separated(Taken::default())?;
+        if let (Some(WantedMount { point, .. }), Some(mount)) = (&self.mount, &mut separated.0)
+            && geteuid().is_root()
+        {
+            let own = mount.own.take().map_or_else(own_view, Ok)?;
             point.uncover().or_failed(NOT_SEPARATED)?;
-            taken.own = Some(own.rehearsing().or_failed(NOT_SEPARATED)?);
+            mount.own = Some(own.rehearsing().or_failed(NOT_SEPARATED)?);
         }
-        Ok(taken)
+        Ok(separated)
     }
 
     /// Finds what [`Self::prepared`] would refuse of a mount, and leaves none. The host's helper would mount for
     /// everybody, so it does not mount here.
-    pub(crate) fn rehearse_mount(&self, source: Option<&PathBuf>, separated: Taken, own_places: &[PathBuf]) -> Outcome {
+    pub(crate) fn rehearse_mount(
+        &self,
+        source: Option<&PathBuf>,
+        separated: Separated,
+        own_places: &[PathBuf],
+    ) -> Outcome {
         let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
         if !geteuid().is_root() {
             return point.check_helper().or_failed(NOT_MOUNTED);

@@ -50,7 +50,7 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configure
     let mut store = DescriptorStore::default();
     // The server that is to be reloaded has the directories.
     let may_share = settings.shared || running.is_some();
-    let opened = Source::open(&settings.directories, settings.subtree_check, may_share)?;
+    let opened = Source::open(&settings.directories, settings.subtree_check, may_share, &separated)?;
     let source = opened.as_ref().map(|(source, _)| source);
     let taking = Taking::Rehearsal { running };
     let wanted_places = WantedResources::of(settings);

@@ -21,7 +21,7 @@ use crate::unmounter::{Unmounter, Unmounting};
 /// Why a view of mounts without ours cannot be had.
 pub(crate) const NOT_SEPARATED: &str = "cannot separate the server's mounts";
 
-/// A view of the host's mounts of this process's own. Comes before the first thread.
+/// A view of the host's mounts of this process's own.
 pub(crate) fn own_view() -> Outcome<OwnMounts> {
     OwnMounts::separate().map_err(|error| {
         let rights = match error.kind() {
@@ -60,8 +60,7 @@ pub(crate) struct Taken {
 }
 
 impl InheritedDescriptors {
-    /// Takes the descriptors of an earlier server, and hides its mount. Comes before the first thread, and before the
-    /// first access to a path.
+    /// Takes the descriptors of an earlier server, and hides its mount. Comes before the first access to a path.
     pub(crate) fn take() -> Outcome<Self> {
         let mut store = DescriptorStore::of_manager();
         let (found, broken) = match PersistedMount::take(&mut store) {

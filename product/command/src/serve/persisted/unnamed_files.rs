@@ -14,7 +14,7 @@ use crate::serve::front::WantedFront;
 use crate::serve::persisted::arena::MEMORY_IN_STORE;
 use crate::serve::start::source::Source;
 
-/// Has the service manager store such files of a mount that outlives its server. Comes before the first thread.
+/// Has the service manager store such files of a mount that outlives its server.
 pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome {
     let tree = source.and_then(Source::host).filter(|_| front.is_persistent() && front.point().is_some());
     let Some(tree) = tree else {

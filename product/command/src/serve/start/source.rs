@@ -15,6 +15,7 @@ use afflux_report::output;
 use afflux_volume::{Directory, HandleKey, Volume};
 use tracing::info;
 
+use crate::serve::front::Separated;
 use crate::serve::live::StoreFigures;
 use crate::serve::persisted::client_state::{self, PersistedClients};
 use crate::serve::persisted::last_run::{self, LastRun, ServerRun};
@@ -44,11 +45,12 @@ impl Source {
     }
 
     /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve
-    /// them, too, if they are `shared`.
+    /// them, too, if they are `shared`. Files that are opened before the mounts are separated stay in the common view.
     pub(crate) fn open(
         places: &[PathBuf],
         subtree_check: bool,
         shared: bool,
+        _: &Separated,
     ) -> Outcome<Option<(Self, Vec<ServedExport>)>> {
         if places.iter().any(|place| is_store(place)) {
             return Self::check(places).map(|()| None);
