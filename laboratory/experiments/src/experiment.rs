@@ -1,52 +1,26 @@
 //! The description of an experiment: a name, labels, options, rows while it runs, and findings at the end.
 //!
-//! Owns: the description and its data; reading options by name.
+//! Owns: the description and its data; what was asked of a run.
 //! Does not own: the list of experiments (`lib.rs`), how rows and findings are shown (`report` and the command).
 //! Invariants: every figure reaches the reader as a [`Row`]; findings only arrange rows that were reported.
 
 use std::fmt;
 
 use afflux_report::{Drawing, Row, Table};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, FromArgMatches};
 
 use crate::labels::{self, Cells, SeenLabels};
 
-/// Most values in a list.
-const LIST_MAX: usize = 32;
-
-/// The text of a switch that was given.
-pub const SWITCH_ON: &str = "yes";
-
-/// One option of an experiment.
-#[derive(Clone, Copy, Debug)]
-pub struct OptionInfo {
-    /// The name, as in `--NAME VALUE`.
-    pub name: &'static str,
-    /// The kind of value, for the help: `RATE`, `LIST`. Empty for a switch, which takes no value and reads as
-    /// [`SWITCH_ON`].
-    pub value: &'static str,
-    /// The default, as text.
-    pub default: &'static str,
-    /// The help text.
-    pub doc: &'static str,
-}
-
-impl OptionInfo {
-    /// Whether it takes no value.
-    #[must_use]
-    pub const fn is_switch(&self) -> bool {
-        self.value.is_empty()
-    }
-}
-
 /// The request for a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// Fewer cases, each as long as it has to be.
     pub quick: bool,
     /// Whether to run on the hardware of this machine, beside or instead of the simulation.
     pub measured: bool,
-    /// Options given, by name, each with its value.
-    pub given: Vec<(String, String)>,
+    /// What [`Experiment::command`] read.
+    pub options: ArgMatches,
 }
 
 /// Observes an experiment while it runs.
@@ -127,8 +101,8 @@ pub struct Experiment {
     pub thread: &'static str,
     /// The words, names and units of the page that need an explanation, as Markdown: a heading with a paragraph each.
     pub words: &'static str,
-    /// The options.
-    pub options: &'static [OptionInfo],
+    /// Adds its options to a command.
+    pub options: fn(Command) -> Command,
     /// Whether it can run on hardware.
     pub can_measure: bool,
     /// The run. It passes rows on as they come, and blocks, at times for minutes.
@@ -136,6 +110,13 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Its command, which reads its options.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let command = (self.options)(Command::new(self.name)).about(self.about).args_override_self(true);
+        command.mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg })
+    }
+
     /// Runs the experiment.
     ///
     /// # Errors
@@ -183,39 +164,28 @@ impl Watch for StoredRows<'_> {
 }
 
 impl Request {
+    /// The options of the experiment.
+    pub(crate) fn read<T: FromArgMatches>(&self) -> Result<T, LabError> {
+        T::from_arg_matches(&self.options).map_err(LabError::failed)
+    }
+
     /// Whether the option was given, with any value.
-    pub(crate) fn gives(&self, option: &OptionInfo) -> bool {
-        self.given.iter().any(|(name, _)| name == option.name)
+    pub(crate) fn gives(&self, option: &str) -> bool {
+        self.options.value_source(option) == Some(ValueSource::CommandLine)
     }
 
-    /// The last value given for `option`, or its default.
-    pub fn text<'a>(&'a self, option: &'a OptionInfo) -> &'a str {
-        let given = self.given.iter().rev().find(|(name, _)| name == option.name);
-        given.map_or(option.default, |(_, value)| value)
+    /// Sets the value of an option that a quick run has unless one was given.
+    pub(crate) fn shorten<T>(&self, option: &str, value: &mut T, quick: T) {
+        if self.quick && !self.gives(option) {
+            *value = quick;
+        }
     }
 
-    /// The text of `option`, read by `read`.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] with the error of `read`.
-    pub fn value<T>(&self, option: &OptionInfo, read: impl Fn(&str) -> Result<T, String>) -> Result<T, LabError> {
-        let text = self.text(option);
-        read(text).map_err(|why| LabError::Value { name: option.name, value: text.to_owned(), why })
-    }
-
-    /// The text of `option` as a list: its parts are separated by commas, distinct, and read by `read`.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] with the error of `read`.
-    pub fn list<T>(&self, option: &OptionInfo, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, LabError> {
-        self.value(option, |text| {
-            let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-            let repeats = (1..parts.len()).any(|at| parts[..at].contains(&parts[at]));
-            if parts.len() > LIST_MAX || repeats {
-                return Err(format!("at most {LIST_MAX} values, each once"));
-            }
-            parts.into_iter().map(&read).collect()
-        })
+    /// Refuses the value of an option for a reason that the option alone does not know.
+    pub(crate) fn refused(&self, name: &'static str, why: String) -> LabError {
+        let given = self.options.get_raw(name).into_iter().flatten();
+        let value = given.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
+        LabError::Value { name, value, why }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The experiments: their runs, the published figures, the results.
 //!
 //! Owns: a module for each experiment, and the shared parts. These are the description (`experiment`), a simulated
-//! machine of 2009 (`machine`), typed options (`options`), the labels of figures (`labels`), the tables and charts of
-//! rows (`views`), prose (`prose`) and the confidence in a mean (`statistics`). Measured runs share slow hardware
+//! machine of 2009 (`machine`), forms of options (`options`), the labels of figures (`labels`), the tables and charts
+//! of rows (`views`), prose (`prose`) and the confidence in a mean (`statistics`). Measured runs share slow hardware
 //! (`hardware`), the host's memory and load (`host`) and files written side by side (`contenders`).
 //! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
 //! Invariants: a figure comes from a run, and says whether the run was simulated or measured. A published figure is
@@ -37,7 +37,7 @@ mod throttled;
 mod views;
 mod writeback_real;
 
-pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, SWITCH_ON, StoredRows, Watch};
+pub use experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 pub use labels::{Cells, Label};
 
 use afflux_engine::settings::did_you_mean;

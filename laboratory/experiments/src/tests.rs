@@ -55,7 +55,8 @@ fn figure(rows: &[Row], (variant, pick): Of, metric: &str) -> f64 {
 /// Runs the quick form; fails for each effect of which less than half is there.
 fn teaches(name: &str, options: &[(&str, &str)], effects: &[Effect]) {
     let mut kept = Reported::default();
-    experiment(name).unwrap().run(&Request { quick: true, ..given(options) }, &mut kept).unwrap();
+    let experiment = experiment(name).unwrap();
+    experiment.run(&Request { quick: true, ..given(experiment, options) }, &mut kept).unwrap();
     let of = |effect: &Effect| {
         let [from, to] = [effect.from, effect.to].map(|of| figure(&kept.rows, of, effect.metric));
         let part = effect.stated.part(from, to);

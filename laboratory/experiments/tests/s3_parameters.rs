@@ -15,10 +15,12 @@ impl Watch for Rows {
     fn step(&mut self, _: &str, _: f64) {}
 }
 
+/// All files are read whole.
 fn rows(options: &[(&str, &str)]) -> Vec<Row> {
-    let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let mut rows = Rows::default();
-    experiment("s3").unwrap().run(&Request { given, ..Request::default() }, &mut rows).unwrap();
+    let (experiment, mut rows) = (experiment("s3").unwrap(), Rows::default());
+    let words = options.iter().map(|(name, value)| format!("--{name}={value}"));
+    let options = experiment.command().no_binary_name(true).get_matches_from(words.chain(["--full".to_owned()]));
+    experiment.run(&Request { quick: false, measured: false, options }, &mut rows).unwrap();
     rows.0
 }
 
@@ -34,7 +36,6 @@ fn readahead_fails_because_free_counts_lag() {
             ("cpus", "2"),
             ("memory", "768MiB"),
             ("file-size", "8MiB"),
-            ("full", "yes"),
             ("start", "evenly"),
             ("variants", "base"),
         ];
@@ -58,7 +59,6 @@ fn caches_are_scanned_in_proportion_to_the_pages_that_are() {
         ("cpus", "2"),
         ("memory", "64MiB"),
         ("file-size", "192MiB"),
-        ("full", "yes"),
         ("start", "evenly"),
         ("variants", "wmark-high,time-limit-100ms"),
     ];

@@ -8,11 +8,11 @@ mod tests;
 
 use std::path::PathBuf;
 
-use afflux_experiments::{Experiment, LabError, Label, OptionInfo};
+use afflux_experiments::{Experiment, LabError, Label};
 use afflux_manual::ManualCommand;
 use afflux_report::{listing, quantity, units};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
 
@@ -286,8 +286,8 @@ pub(crate) struct RunForm {
 pub(crate) struct Run {
     pub(crate) experiment: &'static Experiment,
     pub(crate) form: RunForm,
-    /// The given options of the experiment.
-    pub(crate) given: Vec<(String, String)>,
+    /// The options of the experiment.
+    pub(crate) options: ArgMatches,
 }
 
 impl Args for Run {
@@ -298,7 +298,7 @@ impl Args for Run {
         // An unknown name is refused below, with the known ones.
         command
             .allow_external_subcommands(true)
-            .subcommands(afflux_experiments::EXPERIMENTS.iter().copied().map(options))
+            .subcommands(afflux_experiments::EXPERIMENTS.iter().copied().map(subcommand))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -307,20 +307,12 @@ impl Args for Run {
 }
 
 /// The subcommand of an experiment.
-fn options(experiment: &'static Experiment) -> clap::Command {
-    let Experiment { name, about, thread, .. } = experiment;
-    let args = experiment.options.iter().map(|option| {
-        let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
-        let arg = Arg::new(option.name).long(option.name).help(format!("{}{default}", option.doc));
-        if option.is_switch() {
-            return arg.action(ArgAction::SetTrue);
-        }
-        arg.value_name(option.value).allow_negative_numbers(true)
-    });
+fn subcommand(experiment: &'static Experiment) -> clap::Command {
     let labels = labels(experiment).into_iter().filter(|(_, words)| !words.is_empty());
     let labels = labels.map(|(label, words)| format!("\n  {label}: {}", words.join(", ")));
+    let thread = experiment.thread;
     let more = format!("{thread}.\n\nFigures are predicted unless they are{}", labels.collect::<String>());
-    clap::Command::new(*name).about(*about).args_override_self(true).args(args).after_help(more)
+    experiment.command().after_help(more)
 }
 
 /// The cells of each label, in words.
@@ -338,12 +330,7 @@ impl FromArgMatches for Run {
         let (name, matches) = matches.subcommand().ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
         let unknown = |error: LabError| clap::Error::raw(ErrorKind::InvalidSubcommand, format!("{error}\n"));
         let experiment = afflux_experiments::experiment(name).map_err(unknown)?;
-        let value = |option: &OptionInfo| match option.is_switch() {
-            true => matches.get_flag(option.name).then(|| afflux_experiments::SWITCH_ON.to_owned()),
-            false => matches.get_one::<String>(option.name).cloned(),
-        };
-        let given = experiment.options.iter().filter_map(|option| Some((option.name.to_owned(), value(option)?)));
-        Ok(Self { experiment, form: RunForm::from_arg_matches(matches)?, given: given.collect() })
+        Ok(Self { experiment, form: RunForm::from_arg_matches(matches)?, options: matches.clone() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

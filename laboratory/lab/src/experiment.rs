@@ -13,7 +13,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::time::Duration;
 
-use afflux_experiments::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use afflux_experiments::{Experiment, Findings, LabError, Request, Watch};
 use afflux_report::Row;
 use afflux_report::terminal::Terminal;
 use serde_json::json;
@@ -46,17 +46,23 @@ pub(crate) fn list(args: &List) -> Outcome {
 }
 
 fn described(experiment: &Experiment) -> serde_json::Value {
-    let option = |it: &OptionInfo| json!({ "name": it.name, "value": it.value, "default": it.default, "doc": it.doc });
-    let options: Vec<_> = experiment.options.iter().map(option).collect();
+    let options: Vec<_> = experiment.command().get_arguments().map(option).collect();
     let (name, about, measured) = (experiment.name, experiment.about, experiment.can_measure);
     let labels: serde_json::Map<_, _> =
         labels(experiment).into_iter().map(|(label, words)| (label.to_owned(), words.into())).collect();
     json!({ "name": name, "about": about, "labels": labels, "measured": measured, "options": options })
 }
 
+fn option(arg: &clap::Arg) -> serde_json::Value {
+    let value = arg.get_value_names().and_then(<[_]>::first).map_or("", |name| name.as_str());
+    let default: String = arg.get_default_values().iter().map(|text| text.to_string_lossy()).collect();
+    let doc = arg.get_help().map(ToString::to_string);
+    json!({ "name": arg.get_long(), "value": value, "default": default, "doc": doc })
+}
+
 pub(crate) fn run(args: &Run) -> Outcome {
-    let Run { experiment, form, given } = args;
-    let request = Request { quick: form.quick, measured: form.measured, given: given.clone() };
+    let Run { experiment, form, options } = args;
+    let request = Request { quick: form.quick, measured: form.measured, options: options.clone() };
     if request.measured && !experiment.can_measure {
         return Err(Failure::wrong_use(format!("{} has no measured part; leave out --measured", experiment.name)));
     }

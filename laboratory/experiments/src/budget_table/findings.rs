@@ -4,6 +4,7 @@
 //! Invariants: a figure has the same title under all loads.
 
 use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape};
+use clap::ValueEnum;
 use serde_json::Value;
 
 use super::laws::Law;
@@ -143,12 +144,12 @@ fn plots(cells: &[Cell]) -> Vec<Plot> {
         let axes = (Axis::new("time", Quantity::Time), Axis::new("backlog of the disk", Quantity::Time));
         let plot = Plot::new(format!("Bytes that the disk still had to write: {load}, {device}"), axes.0, axes.1)
             .note("Simulated. At each instant: how long the disk then worked until as much was written as was dirty.");
-        let lines = Law::ALL.iter().filter_map(|(name, law)| {
+        let lines = Law::value_variants().iter().filter_map(|law| {
             let cell = cells.iter().find(|cell| cell.is(*law, load, device))?;
             let every = cell.backlogs_ns.len().div_ceil(POINTS_MAX).max(1);
             let points = cell.backlogs_ns.iter().step_by(every);
             let points = points.map(|(at, ns)| (*at as f64 / 1e9, *ns as f64 / 1e9)).collect();
-            Some(Series::new(*name, Shape::Line, points))
+            Some(Series::new(law.name(), Shape::Line, points))
         });
         let lines: Vec<Series> = lines.collect();
         (!lines.is_empty()).then(|| lines.into_iter().fold(plot, Plot::with))

@@ -56,7 +56,7 @@ fn goal_row(load: &str, device: &str, metric: &str, bound: Bound, found: Option<
         .with("wanted", bound.to_string())
         .with("found", found)
         .with("goal", if met { "met" } else { "missed" });
-    row("budget-goals", Law::Budget.name(), params, metrics, Fields::new())
+    row("budget-goals", &Law::Budget.name(), params, metrics, Fields::new())
 }
 
 /// The bound of the backlog, on every device and load: the largest T in force, plus the share of light payers, plus one

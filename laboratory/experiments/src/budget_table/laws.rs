@@ -12,22 +12,24 @@ use afflux_engine::Policies;
 use afflux_engine::policy::AnyPolicy;
 use afflux_engine::settings::Knob;
 use afflux_simulator::{OWN_POLICY, Setup};
+use clap::ValueEnum;
 
 use self::stop::{PLAIN, ZFS_LIKE};
 use crate::experiment::LabError;
-use crate::options::{Named, named};
+use crate::options::Named;
 
 /// Centiseconds after which a transaction group is written, however little is dirty (OpenZFS: `zfs_txg_timeout`, 5 s).
 const GROUP_CENTISECS: u64 = 500;
 
-named! {
-    /// A law.
-    pub(super) enum Law {
-        Budget = "budget",
-        Linux = "linux-6.1",
-        ZfsLike = "zfs-like",
-        HardLimit = "hard",
-    }
+/// A law.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Law {
+    Budget,
+    #[value(name = "linux-6.1")]
+    Linux,
+    ZfsLike,
+    #[value(name = "hard")]
+    HardLimit,
 }
 
 impl Law {
@@ -39,7 +41,7 @@ impl Law {
         };
         match self {
             Self::Budget => Setup::of(OWN_POLICY).map_err(LabError::failed),
-            Self::Linux => Setup::of(self.name()).map_err(LabError::failed),
+            Self::Linux => Setup::of(&self.name()).map_err(LabError::failed),
             Self::HardLimit => Ok(of(Arc::new(PLAIN))),
             Self::ZfsLike => {
                 let mut setup = of(Arc::new(ZFS_LIKE));

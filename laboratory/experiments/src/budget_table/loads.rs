@@ -69,11 +69,11 @@ impl Case {
             Load::Stream => self.streams(1, raw),
             Load::Four => self.streams(4, raw),
             Load::Hundred => self.streams(100, raw),
-            Load::Random | Load::Both => self.at_random(raw),
-            Load::SyncBeside => self.synced_beside(raw),
-            Load::Light => self.light_beside(),
-            Load::Sizes => self.three_sizes(),
-            Load::BurstFull | Load::BurstHung => self.burst().map(alone),
+            Load::Random | Load::StreamAndRandom => self.at_random(raw),
+            Load::FsyncBeside => self.synced_beside(raw),
+            Load::LightBeside => self.light_beside(),
+            Load::ThreeSizes => self.three_sizes(),
+            Load::BurstBesideFull | Load::BurstBesideHung => self.burst().map(alone),
             Load::RewriteOften => self.rewritten(800),
             Load::RewriteSeldom => self.rewritten(8000),
         }
@@ -103,7 +103,7 @@ impl Case {
         let random_file = rig.sized_file(0, RANDOM_PAGES * PAGE_BYTES);
         let random = rig.write(&random_file, Writing { order, ..onward });
         let mut writers = vec![Teller::clone(&random)];
-        let stream_file = (self.load == Load::Both).then(|| rig.file(0));
+        let stream_file = (self.load == Load::StreamAndRandom).then(|| rig.file(0));
         if let Some(file) = &stream_file {
             writers.push(rig.write(file, Writing::onward(CALL_BYTES, self.end_ns())));
         }
@@ -186,7 +186,7 @@ impl Case {
         if beside {
             rig.write(&rig.file(0), Writing::onward(CALL_BYTES, FOR_EVER_NS));
         }
-        if beside && self.load == Load::BurstHung {
+        if beside && self.load == Load::BurstBesideHung {
             rig.until(BURST_AFTER_NS / 2)?;
             rig.disks[0].hang();
         }

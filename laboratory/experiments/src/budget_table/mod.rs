@@ -16,10 +16,11 @@ mod raw;
 mod rig;
 
 use afflux_report::{Fields, Row};
+use clap::Args;
 
 use self::findings::Cell;
 use self::loads::RawRates;
-use self::plan::{Case, Plan};
+use self::plan::{Case, CellOptions, Plan};
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::row;
 use crate::options::Named;
@@ -32,7 +33,7 @@ pub(crate) static BUDGET_TABLE: Experiment = Experiment {
     thread: "Thread: none: the flush budget is this project's. Beside it stand the law of 'IO-less dirty throttling', Wu Fengguang, \
          linux-kernel, 2010 and 2011, and the write throttle of OpenZFS",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: CellOptions::augment_args,
     can_measure: false,
     run: run_experiment,
 };
@@ -44,7 +45,7 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
         let what = format!("{} on {} under {}", case.load.name(), case.device.name, case.law.name());
         watch.step(&what, number as f64 / plan.cases.len() as f64);
         let outcome = case.run(&mut raw).map_err(|error| LabError::Failed(format!("{what}: {error}")))?;
-        let row = row("budget", case.law.name(), params(case), outcome.metrics, Fields::new());
+        let row = row("budget", &case.law.name(), params(case), outcome.metrics, Fields::new());
         watch.row(&row);
         cells.push(Cell { row, backlogs_ns: outcome.backlogs_ns });
     }

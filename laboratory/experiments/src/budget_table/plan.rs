@@ -5,27 +5,32 @@
 //! Does not own: running the cells (`loads`).
 //! Invariants: a plan that was read can be run. The name of a load is written once.
 
+use clap::ValueEnum;
+
 use super::devices::{self, Device};
 use super::laws::Law;
 use crate::experiment::{LabError, Request};
-use crate::options::{Named, named, options};
+use crate::options::{List, list, named, number, size};
 
-named! {
-    /// A load.
-    pub(super) enum Load {
-        Stream = "stream",
-        Four = "4-streams",
-        Hundred = "100-streams",
-        Random = "random",
-        Both = "stream-and-random",
-        SyncBeside = "fsync-beside",
-        Light = "light-beside",
-        Sizes = "three-sizes",
-        BurstFull = "burst-beside-full",
-        BurstHung = "burst-beside-hung",
-        RewriteOften = "rewrite-0.8s",
-        RewriteSeldom = "rewrite-8s",
-    }
+/// A load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Load {
+    Stream,
+    #[value(name = "4-streams")]
+    Four,
+    #[value(name = "100-streams")]
+    Hundred,
+    Random,
+    StreamAndRandom,
+    FsyncBeside,
+    LightBeside,
+    ThreeSizes,
+    BurstBesideFull,
+    BurstBesideHung,
+    #[value(name = "rewrite-0.8s")]
+    RewriteOften,
+    #[value(name = "rewrite-8s")]
+    RewriteSeldom,
 }
 
 /// One cell of the table.
@@ -48,35 +53,53 @@ impl Load {
             Self::Four => &["25MB/s", "hdd", "usb", "object"],
             Self::Hundred => &["25MB/s", "hdd", "usb", "nvme", "object"],
             Self::Random => &["hdd", "usb", "ssd-stalls", "smr", "nvme", "object"],
-            Self::Both => &["hdd", "usb", "ssd-stalls", "object"],
-            Self::SyncBeside => &["25MB/s", "hdd", "usb", "ssd-stalls", "nvme", "object"],
-            Self::Light => &["25MB/s", "hang"],
-            Self::Sizes => &["25MB/s"],
-            Self::BurstFull | Self::BurstHung => &["ssd"],
+            Self::StreamAndRandom => &["hdd", "usb", "ssd-stalls", "object"],
+            Self::FsyncBeside => &["25MB/s", "hdd", "usb", "ssd-stalls", "nvme", "object"],
+            Self::LightBeside => &["25MB/s", "hang"],
+            Self::ThreeSizes => &["25MB/s"],
+            Self::BurstBesideFull | Self::BurstBesideHung => &["ssd"],
             Self::RewriteOften | Self::RewriteSeldom => &["ssd", "nvme"],
         }
     }
 }
 
-options! {
-    pub(super) OPTIONS {
-        /// the laws that are compared
-        LAWS_OPTION: Law = choice("laws", "LIST", "budget,linux-6.1,zfs-like,hard");
-        /// the loads; all unless given
-        LOADS_OPTION: Load = choice("loads", "LIST", "");
-        /// the devices, or 'each' for those of each load [each; with --quick the first of each load]
-        DEVICES_OPTION: &'static Device = parsed("devices", "LIST", "", devices::device);
-        /// for how long writers write, in virtual time; 0: as long as suits the device
-        SECONDS: u64 = number("seconds", "NUMBER", "0", 0..=3600);
-        /// memory of the machine, all of it cache
-        MEMORY: u64 = size("memory", "SIZE", "4GiB", 256 << 20..=64 << 30);
-        /// the seed of all random numbers
-        SEED: u64 = number("seed", "NUMBER", "1", 0..=u64::MAX);
-    }
+/// The options.
+#[derive(clap::Args)]
+pub(super) struct CellOptions {
+    /// the laws that are compared
+    #[arg(long, value_name = "LIST", default_value = "budget,linux-6.1,zfs-like,hard")]
+    #[arg(value_parser = list(named::<Law>))]
+    laws: List<Law>,
+    /// the loads; all unless given
+    #[arg(long, value_name = "LIST", value_parser = list(named::<Load>))]
+    loads: Option<List<Load>>,
+    /// the devices, or 'each' for those of each load [each; with --quick the first of each load]
+    #[arg(long, value_name = "LIST", value_parser = chosen)]
+    devices: Option<ChosenDevices>,
+    /// for how long writers write, in virtual time; 0: as long as suits the device
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = number(0..=3600))]
+    seconds: u64,
+    /// memory of the machine, all of it cache
+    #[arg(long = "memory", value_name = "SIZE", default_value = "4GiB", value_parser = size(256 << 20..=64 << 30))]
+    memory_bytes: u64,
+    /// the seed of all random numbers
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number(0..=u64::MAX))]
+    seed: u64,
 }
 
-/// The value of `--devices` for those of each load.
-const EACH: &str = "each";
+/// Devices for all loads, or those of each load.
+#[derive(Clone)]
+enum ChosenDevices {
+    Each,
+    These(List<&'static Device>),
+}
+
+fn chosen(text: &str) -> Result<ChosenDevices, String> {
+    match text {
+        "each" => Ok(ChosenDevices::Each),
+        names => list(devices::device)(names).map(ChosenDevices::These),
+    }
+}
 
 /// A quick run has the first laws only: the budget and Linux.
 const QUICK_LAWS: usize = 2;
@@ -88,32 +111,30 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let (mut laws, loads) = (LAWS_OPTION.list(request)?, LOADS_OPTION.list_if_given(request)?);
-        if request.quick && !request.gives(&LAWS_OPTION.info) {
+        let asked: CellOptions = request.read()?;
+        let mut laws = asked.laws;
+        if request.quick && !request.gives("laws") {
             laws.truncate(QUICK_LAWS);
         }
-        let loads = loads.unwrap_or_else(|| Load::ALL.iter().map(|(_, load)| *load).collect());
-        let each = request.text(&DEVICES_OPTION.info) == EACH;
-        let asked = if each { None } else { DEVICES_OPTION.list_if_given(request)? };
-        let (all_devices, asked_seconds) = (each || !request.quick, SECONDS.value(request)?);
-        let (memory_bytes, seed) = (MEMORY.value(request)?, SEED.value(request)?);
+        let loads = asked.loads.unwrap_or_else(|| Load::value_variants().to_vec());
         let frame = afflux_frames::FRAME_BYTES as u64;
+        let memory_bytes = asked.memory_bytes / frame * frame;
         let mut cases = Vec::new();
         for load in loads {
             let own = || load.devices().iter().map(|name| devices::device(name)).collect::<Result<Vec<_>, _>>();
-            let of_load = match &asked {
-                Some(asked) => asked.clone(),
-                None if all_devices => own().map_err(LabError::Failed)?,
-                None => own().map_err(LabError::Failed)?.into_iter().take(1).collect(),
+            let of_load = match &asked.devices {
+                Some(ChosenDevices::These(these)) => these.clone(),
+                None if request.quick => own().map_err(LabError::Failed)?.into_iter().take(1).collect(),
+                Some(ChosenDevices::Each) | None => own().map_err(LabError::Failed)?,
             };
             for device in of_load {
-                let seconds = match (asked_seconds, request.quick) {
+                let seconds = match (asked.seconds, request.quick) {
                     (0, true) => device.seconds.1,
                     (0, false) => device.seconds.0,
                     (seconds, _) => seconds,
                 };
-                let memory_bytes = memory_bytes / frame * frame;
-                let case = |law| Case { law, device, load, seconds, memory_bytes, seed, quick: request.quick };
+                let (seed, quick) = (asked.seed, request.quick);
+                let case = |law| Case { law, device, load, seconds, memory_bytes, seed, quick };
                 cases.extend(laws.iter().map(|law| case(*law)));
             }
         }

@@ -2,10 +2,10 @@
 
 use super::findings::{figure, text};
 use super::*;
-use crate::experiment::tests::{Reported, given};
+use crate::experiment::tests::{Reported, asked, given};
 
 fn run(pairs: &[(&str, &str)]) -> (Reported, Findings) {
-    let request = Request { quick: true, ..given(pairs) };
+    let request = Request { quick: true, ..given(&BUDGET_TABLE, pairs) };
     let mut kept = Reported::default();
     let findings = BUDGET_TABLE.run(&request, &mut kept).unwrap();
     (kept, findings)
@@ -18,7 +18,9 @@ fn of(kept: &Reported, law: &str, metric: &str) -> f64 {
 
 #[test]
 fn a_quick_run_has_two_laws_and_the_first_device_of_each_load() {
-    let cases = |pairs: &[(&str, &str)]| Plan::read(&Request { quick: true, ..given(pairs) }).unwrap().cases.len();
+    let cases = |pairs: &[(&str, &str)]| {
+        Plan::read(&Request { quick: true, ..given(&BUDGET_TABLE, pairs) }).unwrap().cases.len()
+    };
     assert_eq!((cases(&[("loads", "stream")]), cases(&[("loads", "stream"), ("devices", "each")])), (2, 2 * 8));
     assert_eq!(cases(&[("loads", "stream"), ("laws", "budget")]), 1);
 }
@@ -59,7 +61,7 @@ fn what_is_not_known_is_refused_with_what_is() {
     for (option, value, wanted) in
         [("laws", "bsd", "zfs-like"), ("loads", "noise", "three-sizes"), ("devices", "tape", "usb")]
     {
-        let error = BUDGET_TABLE.run(&given(&[(option, value)]), &mut Reported::default()).unwrap_err().to_string();
+        let error = asked(&BUDGET_TABLE, &[(option, value)]).unwrap_err().to_string();
         assert!(error.contains(value) && error.contains(wanted), "{error}");
     }
 }

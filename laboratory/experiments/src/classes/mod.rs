@@ -18,6 +18,7 @@ mod published;
 use std::path::Path;
 
 use afflux_report::{Fields, Row};
+use clap::Args;
 
 use crate::contenders::{KernelMethod, Stage, announce, ordered_runs};
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
@@ -35,7 +36,7 @@ pub(crate) static CLASSES: Experiment = Experiment {
     labels: findings::LABELS,
     thread: "Thread: the series in which RWF_DONTCACHE has the flusher write, Jeff Layton, linux-fsdevel, version 6 of May 2026",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: Plan::augment_args,
     can_measure: true,
     run: run_experiment,
 };
@@ -129,7 +130,7 @@ fn row(plan: &Plan, medium: FileMedium, load: Load, classes: &[Class], repeat: u
         .with("repeat", repeat)
         .with("size_bytes", plan.bytes)
         .with("block_bytes", plan.block_bytes)
-        .with("memory_bytes", plan.memory_bytes)
+        .with("memory_bytes", plan.engine.memory_bytes)
         .with("kernel", plan.release.as_str());
     measured_row("classes", &named(plan, classes), params, ran.metrics(), Fields::new())
 }

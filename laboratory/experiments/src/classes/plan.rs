@@ -6,30 +6,30 @@
 
 use std::path::PathBuf;
 
-use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
+use clap::ValueEnum;
+
+use crate::contenders::engine_options::{EngineOptions, PlaceOption};
 use crate::contenders::{EngineSetup, KernelMethod};
 use crate::experiment::{LabError, Request};
-use crate::options::{named, options, values};
+use crate::options::{List, list, named, number, size};
 
 /// Files that are written at the same time in the third load.
 const FILES: u64 = 32;
 
-named! {
-    /// The load: how many writers there are, and in which classes.
-    pub(super) enum Load {
-        One = "one",
-        Four = "four",
-        Files = "files",
-        Competing = "competing",
-    }
+/// The load: how many writers there are, and in which classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Load {
+    One,
+    Four,
+    Files,
+    Competing,
 }
 
-named! {
-    /// Where the files are.
-    pub(super) enum FileMedium {
-        Disk = "disk",
-        Memory = "memory",
-    }
+/// Where the files are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum FileMedium {
+    Disk,
+    Memory,
 }
 
 impl Load {
@@ -75,49 +75,51 @@ pub(super) struct Class {
     pub(super) writers: u64,
 }
 
-options! {
-    pub(super) OPTIONS [POLICY, KNOBS, MEMORY, DIRECTORY] {
-        /// which loads
-        LOADS: Load = choice("loads", "LIST", "one,four,files,competing");
-        /// disk: --directory; memory: a loop device over a tmpfs (root)
-        PLACES: FileMedium = choice("places", "LIST", "disk,memory");
-        /// bytes that all writers of a run write together
-        SIZE: u64 = size("size", "SIZE", "2GB", 4 << 20..=100_000_000_000);
-        /// a write, in whole pages
-        BLOCK: u64 = size("block", "SIZE", "64KiB", 4096..=4 << 20);
-        /// how often each is run
-        REPEATS: u64 = number("repeats", "N", "3", 1..=20);
-    }
-}
-
-values! {
-    /// The plan of an experiment.
-    #[derive(Debug)]
-    pub(super) struct Plan = unchecked(request) {
-        pub(super) loads: Vec<Load> = LOADS.list(request)?,
-        pub(super) media: Vec<FileMedium> = PLACES.list(request)?,
-        pub(super) memory_bytes: u64 = MEMORY.value_or_quick(request, 64 << 20)?,
-        pub(super) engines: Vec<EngineSetup> = engines(request, memory_bytes)?,
-        pub(super) bytes: u64 = SIZE.value_or_quick(request, 16 << 20)?,
-        pub(super) block_bytes: u64 = BLOCK.value(request)?,
-        pub(super) repeats: u64 = REPEATS.value_or_quick(request, 1)?,
-        pub(super) directory: PathBuf = directory(request)?,
-        /// The kernel's release, as `6.18.44`.
-        pub(super) release: String = rustix::system::uname().release().to_string_lossy().into_owned(),
-    }
+/// The plan of an experiment.
+#[derive(Debug, clap::Args)]
+pub(super) struct Plan {
+    /// which loads
+    #[arg(long, value_name = "LIST", default_value = "one,four,files,competing", value_parser = list(named::<Load>))]
+    pub(super) loads: List<Load>,
+    /// disk: --directory; memory: a loop device over a tmpfs (root)
+    #[arg(long = "places", value_name = "LIST", default_value = "disk,memory", value_parser = list(named::<FileMedium>))]
+    pub(super) media: List<FileMedium>,
+    /// bytes that all writers of a run write together
+    #[arg(id = "size", long, value_name = "SIZE", default_value = "2GB", value_parser = size(4 << 20..=100_000_000_000))]
+    pub(super) bytes: u64,
+    /// a write, in whole pages
+    #[arg(id = "block", long, value_name = "SIZE", default_value = "64KiB", value_parser = size(4096..=4 << 20))]
+    pub(super) block_bytes: u64,
+    /// how often each is run
+    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
+    pub(super) repeats: u64,
+    #[command(flatten)]
+    pub(super) engine: EngineOptions,
+    #[command(flatten)]
+    place: PlaceOption,
+    #[arg(skip)]
+    pub(super) engines: Vec<EngineSetup>,
+    #[arg(skip)]
+    pub(super) directory: PathBuf,
+    /// The kernel's release, as `6.18.44`.
+    #[arg(skip = rustix::system::uname().release().to_string_lossy())]
+    pub(super) release: String,
 }
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let plan = Self::unchecked(request)?;
+        let mut plan: Self = request.read()?;
+        request.shorten("size", &mut plan.bytes, 16 << 20);
+        request.shorten("repeats", &mut plan.repeats, 1);
         if !plan.block_bytes.is_multiple_of(4096) {
-            return Err(BLOCK.refused(request, "not a multiple of 4 KiB, which O_DIRECT needs".to_owned()));
+            return Err(request.refused("block", "not a multiple of 4 KiB, which O_DIRECT needs".to_owned()));
         }
         if plan.bytes < FILES * plan.block_bytes {
             let least = afflux_report::units::memory(FILES * plan.block_bytes);
-            return Err(SIZE.refused(request, format!("less than a write to each of {FILES} files, which is {least}")));
+            let why = format!("less than a write to each of {FILES} files, which is {least}");
+            return Err(request.refused("size", why));
         }
-        Ok(plan)
+        Ok(Self { engines: plan.engine.engines(request)?, directory: plan.place.directory()?, ..plan })
     }
 
     pub(super) fn method_name(&self, method: Method) -> String {

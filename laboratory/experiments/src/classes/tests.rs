@@ -10,7 +10,7 @@ use crate::experiment::tests::{Reported, given};
 fn run(pairs: &[(&str, &str)]) -> (Reported, Findings) {
     let own = Scratch::new(&temporary_on_a_disk(), "classes-test").unwrap();
     let medium = own.path().to_string_lossy().into_owned();
-    let request = given(&[pairs, &[("directory", medium.as_str())]].concat());
+    let request = given(&CLASSES, &[pairs, &[("directory", medium.as_str())]].concat());
     let mut kept = Reported::default();
     let findings = CLASSES.run(&Request { quick: true, ..request }, &mut kept).unwrap();
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");

@@ -20,9 +20,10 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_report::{Fields, Row};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
+use clap::Args;
 
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
-use crate::options::{options, values};
+use crate::options::{List, list, number};
 use findings::own_row;
 use part::Part;
 use ratios::{Cell, ENGINES, POLICIES};
@@ -33,29 +34,35 @@ const SEED: u64 = 1;
 /// In the second part, a cache holds a 16th or a quarter of the pages.
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
-options! {
-    OPTIONS {
-        /// Caches of 1/N of the pages, or of a fraction; --quick: 16,4
-        PARTS: Part = parsed("parts", "LIST", "64,16,4,7/10,8/10,9/10,19/20,99/100", Part::read);
-        /// Pages that a generator touches
-        PAGES: u64 = number("pages", "N", "65536", 1024..=4_194_304);
-        /// Touches of a generator
-        TOUCHES: u64 = number("touches", "N", "400000", 1000..=1_000_000_000);
-        /// Names of generators, or all
-        WHICH: Vec<&'static Generator> = parsed("generators", "LIST", "all", generators);
-        /// Devices of the second part, by names of the catalogue; none leaves it out; --quick: disk
-        DEVICES: Option<String> = parsed("devices", "LIST", "usb2-disk,disk,nvme-ssd,object-store", device);
-        /// Pages in the second part, touched three times as often
-        DEVICE_PAGES: u64 = number("device-pages", "N", "8192", 1024..=4_194_304);
-        /// Recorded traces by name, all, or none
-        WHICH_TRACES: Vec<&'static RealTrace> = parsed("traces", "LIST", "all", recorded);
-    }
+/// The options of a run.
+#[derive(Args)]
+struct EvictionOptions {
+    /// Caches of 1/N of the pages, or of a fraction; --quick: 16,4
+    #[arg(long, value_name = "LIST", default_value = "64,16,4,7/10,8/10,9/10,19/20,99/100")]
+    #[arg(value_parser = list(Part::read))]
+    parts: List<Part>,
+    /// Pages that a generator touches
+    #[arg(long, value_name = "N", default_value = "65536", value_parser = number(1024..=4_194_304))]
+    pages: u64,
+    /// Touches of a generator
+    #[arg(long, value_name = "N", default_value = "400000", value_parser = number(1000..=1_000_000_000))]
+    touches: u64,
+    /// Names of generators, or all
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = list(chosen))]
+    generators: List<Vec<&'static Generator>>,
+    /// Devices of the second part, by names of the catalogue; none leaves it out; --quick: disk
+    #[arg(long, value_name = "LIST", default_value = "usb2-disk,disk,nvme-ssd,object-store")]
+    #[arg(value_parser = list(device))]
+    devices: List<Option<String>>,
+    /// Pages in the second part, touched three times as often
+    #[arg(long, value_name = "N", default_value = "8192", value_parser = number(1024..=4_194_304))]
+    device_pages: u64,
+    /// Recorded traces by name, all, or none
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = list(recorded))]
+    traces: List<Vec<&'static RealTrace>>,
 }
-/// The cases of a quick run: as long as all others.
-const QUICK_PARTS: &str = "16,4";
-const QUICK_DEVICES: &str = "disk";
 
-fn generators(name: &str) -> Result<Vec<&'static Generator>, String> {
+fn chosen(name: &str) -> Result<Vec<&'static Generator>, String> {
     if name == "all" { Ok(GENERATORS.iter().collect()) } else { Ok(vec![generator_named(name)?]) }
 }
 
@@ -83,16 +90,20 @@ pub(crate) static EVICTION: Experiment = Experiment {
     thread: "Thread: none. The policies are of papers: S3-FIFO (SOSP 2023), SIEVE (NSDI 2024), ARC (FAST 2003), Belady's (1966); \
          two lists are Linux's",
     words: include_str!("words.md"),
-    options: OPTIONS,
+    options: EvictionOptions::augment_args,
     can_measure: false,
     run: run_experiment,
 };
 
 fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
-    let asked = EvictionOptions::read(request)?;
-    let all = asked.runs() as f64;
+    let mut asked: EvictionOptions = request.read()?;
+    request.shorten("parts", &mut asked.parts, vec![Part(1, 16), Part(1, 4)]);
+    request.shorten("devices", &mut asked.devices, vec![Some("disk".to_owned())]);
+    let trace_parts: &[Part] = if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS };
+    let generators = asked.generators.concat();
+    let all = asked.runs(generators.len(), trace_parts.len()) as f64;
     let mut cells = Vec::new();
-    for generator in &asked.generators {
+    for generator in &generators {
         for part in &asked.parts {
             watch.step(&format!("{}, cache {part}", generator.name), cells.len() as f64 / all);
             let sizes = Sizes { pages: asked.pages, frames: part.of(asked.pages), touches: asked.touches };
@@ -102,8 +113,8 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
         }
     }
     let mut cases = 0;
-    for device in &asked.devices {
-        for generator in &asked.generators {
+    for device in asked.devices.iter().flatten() {
+        for generator in &generators {
             for part in DEVICE_PARTS {
                 watch.step(&format!("{} on {device}", generator.name), (cells.len() + cases) as f64 / all);
                 let (pages, touches) = (asked.device_pages, 3 * asked.device_pages);
@@ -116,8 +127,8 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
         }
     }
     let mut rows = Vec::new();
-    for trace in &asked.traces {
-        for &part in asked.trace_parts {
+    for trace in asked.traces.iter().flatten() {
+        for &part in trace_parts {
             let done = (cells.len() + cases + rows.len()) as f64 / all;
             watch.step(&format!("trace {}, cache {part}", trace.name), done);
             let found = TraceRow::run(trace, part)?;
@@ -128,26 +139,12 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
     Ok(findings::findings(&cells, &rows, &watch.rows))
 }
 
-values! {
-    /// The options of a run.
-    struct EvictionOptions = read(request) {
-        parts: Vec<Part> = PARTS.list_or_quick(request, QUICK_PARTS)?,
-        pages: u64 = PAGES.value(request)?,
-        touches: u64 = TOUCHES.value(request)?,
-        generators: Vec<&'static Generator> = WHICH.list(request)?.concat(),
-        devices: Vec<String> = DEVICES.list_or_quick(request, QUICK_DEVICES)?.into_iter().flatten().collect(),
-        device_pages: u64 = DEVICE_PAGES.value(request)?,
-        traces: Vec<&'static RealTrace> = WHICH_TRACES.list(request)?.concat(),
-        trace_parts: &'static [Part] = if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS },
-    }
-}
-
 impl EvictionOptions {
     /// The number of runs in all parts; a cell counts as one, and so does a row of a trace.
-    fn runs(&self) -> usize {
-        let cells = self.generators.len() * self.parts.len();
-        let rows = self.traces.len() * self.trace_parts.len();
-        cells + rows + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
+    fn runs(&self, generators: usize, trace_parts: usize) -> usize {
+        let devices = self.devices.iter().flatten().count();
+        let traces = self.traces.iter().flatten().count();
+        generators * (self.parts.len() + devices * DEVICE_PARTS.len() * ENGINES.len()) + traces * trace_parts
     }
 }
 

@@ -4,11 +4,11 @@ use afflux_report::terminal::Terminal;
 
 use super::*;
 use crate::eviction::ratios::Spread;
-use crate::experiment::tests::{Reported, given};
+use crate::experiment::tests::{Reported, asked};
 
 fn run(options: &[(&str, &str)]) -> Result<(Vec<serde_json::Value>, Findings), LabError> {
     let mut kept = Reported::default();
-    let findings = EVICTION.run(&Request { quick: true, ..given(options) }, &mut kept)?;
+    let findings = EVICTION.run(&Request { quick: true, ..asked(&EVICTION, options)? }, &mut kept)?;
     Ok((kept.json(), findings))
 }
 

@@ -2,17 +2,6 @@
 
 use super::*;
 
-const RATE: OptionInfo = OptionInfo { name: "rate", value: "LIST", default: "1,2", doc: "rates" };
-
-#[test]
-fn options_are_read_and_have_defaults() {
-    let number = |text: &str| text.parse::<u32>().map_err(|_| "not a number".to_owned());
-    assert_eq!(Request::default().list(&RATE, number).unwrap(), [1, 2]);
-    assert_eq!(given(&[("rate", "7, 8")]).list(&RATE, number).unwrap(), [7, 8]);
-    let error = given(&[("rate", "7,x")]).list(&RATE, number).unwrap_err().to_string();
-    assert_eq!(error, "--rate 7,x: not a number");
-}
-
 #[test]
 fn the_words_of_labels_fit_in_a_line() {
     let all =
@@ -49,8 +38,23 @@ impl Reported {
     }
 }
 
-/// A request with these options.
-pub(crate) fn given(pairs: &[(&str, &str)]) -> Request {
-    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Request { given, ..Request::default() }
+/// A request with these options of an experiment. One without a value is a switch.
+pub(crate) fn asked(experiment: &Experiment, pairs: &[(&str, &str)]) -> Result<Request, LabError> {
+    let command = experiment.command().no_binary_name(true);
+    let is_switch = |name: &str| {
+        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name)).unwrap();
+        !arg.get_action().takes_values()
+    };
+    let word = |(name, value): &(&str, &str)| match is_switch(name) {
+        true => format!("--{name}"),
+        false => format!("--{name}={value}"),
+    };
+    let words: Vec<String> = pairs.iter().map(word).collect();
+    let options = command.try_get_matches_from(words).map_err(LabError::failed)?;
+    Ok(Request { quick: false, measured: false, options })
+}
+
+/// As [`asked`], for options that can be used.
+pub(crate) fn given(experiment: &Experiment, pairs: &[(&str, &str)]) -> Request {
+    asked(experiment, pairs).unwrap()
 }

@@ -11,6 +11,7 @@ mod plan;
 mod simulated;
 
 use afflux_report::{Fields, FigureSource, Row};
+use clap::Args;
 
 use crate::contenders::ran::Ran;
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
@@ -26,7 +27,7 @@ pub(crate) static GOVERN: Experiment = Experiment {
     labels: findings::LABELS,
     thread: "Thread: none. The kernel's limits that it sets are 'mm/block: add bdi sysfs knobs', Stefan Roesch, linux-mm, October 2022",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: Plan::augment_args,
     can_measure: true,
     run: run_experiment,
 };

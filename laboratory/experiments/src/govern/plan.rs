@@ -6,40 +6,40 @@
 
 use std::path::PathBuf;
 
-use crate::contenders::engine_options::{DIRECTORY, directory};
+use clap::ValueEnum;
+
+use crate::contenders::engine_options::PlaceOption;
 use crate::contenders::ordered_runs;
-use crate::experiment::Request;
-use crate::options::{Named, named, options, values};
+use crate::experiment::{LabError, Request};
+use crate::options::{List, list, named, number, rate, size};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
 /// Seconds from the change of the disk's speed until the sync.
 const FOLLOW_S: u64 = 10;
 
-named! {
-    /// A race.
-    pub(super) enum GovernRace {
-        /// A writer at full speed, then a sync of everything.
-        FullSpeed = "full-speed",
-        /// A writer at two fifths of the disk's rate, which need never wait.
-        Paced = "paced",
-        /// The disk gets slower under a writer, and all data are synced ten seconds later.
-        Slower = "slower",
-        /// A burst to a fast disk beside a writer to the slow one.
-        Burst = "burst",
-    }
+/// A race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum GovernRace {
+    /// A writer at full speed, then a sync of everything.
+    FullSpeed,
+    /// A writer at two fifths of the disk's rate, which need never wait.
+    Paced,
+    /// The disk gets slower under a writer, and all data are synced ten seconds later.
+    Slower,
+    /// A burst to a fast disk beside a writer to the slow one.
+    Burst,
 }
 
-named! {
-    /// The setter of the device's dirty limit.
-    pub(super) enum Subject {
-        /// No limit for the device.
-        Kernel = "kernel",
-        /// `max_bytes`, set once to the number of bytes that the disk writes in the budget.
-        ByHand = "by-hand",
-        /// The governor, which has never seen the disk.
-        Governed = "governed",
-    }
+/// The setter of the device's dirty limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Subject {
+    /// No limit for the device.
+    Kernel,
+    /// `max_bytes`, set once to the number of bytes that the disk writes in the budget.
+    ByHand,
+    /// The governor, which has never seen the disk.
+    Governed,
 }
 
 impl Subject {
@@ -52,60 +52,76 @@ impl Subject {
     }
 }
 
-options! {
-    pub(super) OPTIONS [DIRECTORY] {
-        /// bytes a second of the disk
-        RATE: u64 = rate("rate", "RATE", "25MB", 1_000_000..=1_000_000_000);
-        /// slower: its later rate
-        SLOW_RATE: u64 = rate("slow-rate", "RATE", "5MB", 1_000_000..=1_000_000_000);
-        /// burst: bytes a second of the fast disk
-        FAST_RATE: u64 = rate("fast-rate", "RATE", "200MB", 1_000_000..=10_000_000_000);
-        /// burst: bytes written to the fast disk
-        BURST: u64 = size("burst", "SIZE", "150MB", 1_000_000..=4_000_000_000);
-        /// how long is written
-        SECONDS: u64 = number("seconds", "N", "45", 2..=600);
-        /// the budget of each disk, in milliseconds
-        BUDGET: u64 = number("budget-ms", "N", "1000", 10..=60_000);
-        /// which races
-        RACES: GovernRace = choice("races", "LIST", "full-speed,paced,slower,burst");
-        /// the holder of the disk's limit: nobody, max_bytes set once and right, the governor
-        SUBJECTS: Subject = choice("subjects", "LIST", "kernel,by-hand,governed");
-        /// measured: how often each is run; the kernel by itself once, which takes as long as all others
-        REPEATS: u64 = number("repeats", "N", "3", 1..=20);
-        /// with --measured: leave the simulated part out
-        ONLY: bool = switch("measured-only", "", "");
-    }
-}
-
-/// Virtual seconds are cheap, so only what is measured gets shorter.
-fn short(request: &Request) -> Request {
-    Request { quick: request.quick && request.measured, ..request.clone() }
-}
-
-values! {
-    /// The plan of an experiment.
-    #[derive(Debug)]
-    pub(super) struct Plan = read(request) {
-        pub(super) rate_bytes_per_s: u64 = RATE.value(request)?,
-        pub(super) slow_bytes_per_s: u64 = SLOW_RATE.value(request)?,
-        pub(super) fast_bytes_per_s: u64 = FAST_RATE.value(request)?,
-        pub(super) burst_bytes: u64 = BURST.value_or_quick(&short(request), 16_000_000)?,
-        pub(super) seconds: u64 = SECONDS.value_or_quick(&short(request), 4)?,
-        /// Seconds from the change of the disk's speed until the sync of all data.
-        pub(super) follow_s: u64 = if short(request).quick { 2 } else { FOLLOW_S },
-        pub(super) budget_ms: u64 = BUDGET.value(request)?,
-        pub(super) races: Vec<GovernRace> = RACES.list(request)?,
-        pub(super) asked: Vec<Subject> = SUBJECTS.list(request)?,
-        pub(super) repeats: u64 = REPEATS.value_or_quick(request, 1)?,
-        pub(super) measured_only: bool = request.measured && ONLY.value(request)?,
-        pub(super) directory: PathBuf = if request.measured { directory(request)? } else { PathBuf::new() },
-        /// Page memory of the simulated machine.
-        pub(super) memory_bytes: u64 = if short(request).quick { 512 << 20 } else { 4 << 30 },
-        pub(super) quick: bool = request.quick,
-    }
+/// The plan of an experiment.
+#[derive(Debug, clap::Args)]
+pub(super) struct Plan {
+    /// bytes a second of the disk
+    #[arg(long = "rate", value_name = "RATE", default_value = "25MB", value_parser = rate(1_000_000..=1_000_000_000))]
+    pub(super) rate_bytes_per_s: u64,
+    /// slower: its later rate
+    #[arg(long = "slow-rate", value_name = "RATE", default_value = "5MB")]
+    #[arg(value_parser = rate(1_000_000..=1_000_000_000))]
+    pub(super) slow_bytes_per_s: u64,
+    /// burst: bytes a second of the fast disk
+    #[arg(long = "fast-rate", value_name = "RATE", default_value = "200MB")]
+    #[arg(value_parser = rate(1_000_000..=10_000_000_000))]
+    pub(super) fast_bytes_per_s: u64,
+    /// burst: bytes written to the fast disk
+    #[arg(id = "burst", long, value_name = "SIZE", default_value = "150MB")]
+    #[arg(value_parser = size(1_000_000..=4_000_000_000))]
+    pub(super) burst_bytes: u64,
+    /// how long is written
+    #[arg(long, value_name = "N", default_value = "45", value_parser = number(2..=600))]
+    pub(super) seconds: u64,
+    /// the budget of each disk, in milliseconds
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = number(10..=60_000))]
+    pub(super) budget_ms: u64,
+    /// which races
+    #[arg(long, value_name = "LIST", default_value = "full-speed,paced,slower,burst")]
+    #[arg(value_parser = list(named::<GovernRace>))]
+    pub(super) races: List<GovernRace>,
+    /// the holder of the disk's limit: nobody, max_bytes set once and right, the governor
+    #[arg(long = "subjects", value_name = "LIST", default_value = "kernel,by-hand,governed")]
+    #[arg(value_parser = list(named::<Subject>))]
+    pub(super) asked: List<Subject>,
+    /// measured: how often each is run; the kernel by itself once, which takes as long as all others
+    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
+    pub(super) repeats: u64,
+    /// with --measured: leave the simulated part out
+    #[arg(long)]
+    pub(super) measured_only: bool,
+    #[command(flatten)]
+    place: PlaceOption,
+    #[arg(skip)]
+    pub(super) directory: PathBuf,
+    /// Seconds from the change of the disk's speed until the sync of all data.
+    #[arg(skip = FOLLOW_S)]
+    pub(super) follow_s: u64,
+    /// Page memory of the simulated machine.
+    #[arg(skip = 4_u64 << 30)]
+    pub(super) memory_bytes: u64,
+    #[arg(skip)]
+    pub(super) quick: bool,
 }
 
 impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let mut plan: Self = request.read()?;
+        plan.quick = request.quick;
+        plan.measured_only &= request.measured;
+        request.shorten("repeats", &mut plan.repeats, 1);
+        if !request.measured {
+            return Ok(plan);
+        }
+        // Virtual seconds are cheap, so only what is measured gets shorter.
+        request.shorten("burst", &mut plan.burst_bytes, 16_000_000);
+        request.shorten("seconds", &mut plan.seconds, 4);
+        if request.quick {
+            (plan.follow_s, plan.memory_bytes) = (2, 512 << 20);
+        }
+        Ok(Self { directory: plan.place.directory()?, ..plan })
+    }
+
     pub(super) fn budget_ns(&self) -> u64 {
         self.budget_ms * 1_000_000
     }
@@ -119,7 +135,7 @@ impl Plan {
         let is_run = self.races.contains(&race);
         // Without a governor, no limit follows a disk that gets slower.
         let has = move |subject: &Subject| is_run && !(race == GovernRace::Slower && *subject == Subject::Kernel);
-        Subject::ALL.iter().map(|(_, subject)| *subject).filter(has).filter(|subject| self.asked.contains(subject))
+        Subject::value_variants().iter().copied().filter(has).filter(|subject| self.asked.contains(subject))
     }
 
     pub(super) fn simulated(&self) -> Vec<(GovernRace, Subject)> {
@@ -129,9 +145,9 @@ impl Plan {
 
     /// The runs one after the other, every other time in the reverse order.
     pub(super) fn measured(&self) -> Vec<(GovernRace, Subject)> {
-        let races = GovernRace::ALL.iter().map(|(_, race)| *race).collect::<Vec<_>>();
         let again = |subject: &Subject, repeat| repeat == 1 || *subject != Subject::Kernel;
         let subjects = |race, repeat| self.subjects(race).filter(|subject| again(subject, repeat)).collect();
-        ordered_runs(self.repeats, &races, subjects).into_iter().map(|(_, race, subject)| (race, subject)).collect()
+        let ordered = ordered_runs(self.repeats, GovernRace::value_variants(), subjects);
+        ordered.into_iter().map(|(_, race, subject)| (race, subject)).collect()
     }
 }

@@ -2,10 +2,8 @@
 
 use afflux_scratch::Scratch;
 
-use super::plan::OPTIONS;
 use super::*;
 use crate::contenders::engine_options::temporary_on_a_disk;
-use crate::experiment::SWITCH_ON;
 use crate::experiment::tests::{Reported, given};
 use crate::hardware::{DiskRates, SlowDisk};
 
@@ -19,13 +17,9 @@ fn row<'a>(kept: &'a Reported, race: &str, variant: &str) -> &'a Row {
 }
 
 #[test]
-fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
-    let listed = |name: &str| OPTIONS.iter().any(|option| option.name == name);
-    for name in ["races", "subjects", "repeats", "measured-only"] {
-        assert!(listed(name), "{name}");
-    }
+fn the_options_choose_what_is_run() {
     let pairs = [("races", "full-speed,slower"), ("subjects", "kernel,governed"), ("repeats", "2")];
-    let plan = Plan::read(&given(&pairs)).unwrap();
+    let plan = Plan::read(&given(&GOVERN, &pairs)).unwrap();
     let (full, slower) = (GovernRace::FullSpeed, GovernRace::Slower);
     let governed = Subject::Governed;
     assert_eq!(plan.simulated(), [(full, Subject::Kernel), (full, governed), (slower, governed)]);
@@ -37,7 +31,7 @@ fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
 #[test]
 fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
     let mut kept = Reported::default();
-    let mut plan = Plan::read(&given(&[("seconds", "20")])).unwrap();
+    let mut plan = Plan::read(&given(&GOVERN, &[("seconds", "20")])).unwrap();
     plan.memory_bytes = 512 << 20;
     for (race, subject) in plan.simulated() {
         let ran = simulated::run(&plan, race, subject).unwrap();
@@ -61,8 +55,8 @@ fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
         return afflux_scratch::skipped!("{why}");
     }
     let place = scratch.path().to_string_lossy().into_owned();
-    let pairs = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];
-    let request = Request { quick: true, measured: true, ..given(&pairs) };
+    let pairs = [("directory", place.as_str()), ("measured-only", ""), ("races", "full-speed,slower,burst")];
+    let request = Request { quick: true, measured: true, ..given(&GOVERN, &pairs) };
     let mut kept = Reported::default();
     let findings = GOVERN.run(&request, &mut kept).unwrap();
     assert_eq!(kept.rows.len(), 8, "three subjects in two races, and two whose disk gets slower");

@@ -15,6 +15,7 @@ mod published;
 
 use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
+use clap::Args;
 
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::{rounded, row};
@@ -35,7 +36,7 @@ pub(crate) static S0: Experiment = Experiment {
     thread: "Thread: '[RFC][PATCH] mm: reorder balance_dirty_pages to improve (some) write performance', Richard Kennedy, \
          linux-kernel, 24 to 29 July 2009; merged in 2010 in another form",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: Plan::augment_args,
     can_measure: true,
     run: run_experiment,
 };

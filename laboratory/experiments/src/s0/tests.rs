@@ -5,7 +5,7 @@ use afflux_kernels::{Part, Reads};
 use super::mapped_writes::{CPUS, MEMORY_MIB};
 use super::plan::VARIANTS;
 use super::*;
-use crate::experiment::tests::{Reported, given};
+use crate::experiment::tests::{Reported, asked, given};
 
 /// A tenth of the machine with a tenth of the queue: the limit is 55 MiB, and the disk's cache takes 8 MiB more. The
 /// next size above both is 70 MiB.
@@ -116,7 +116,7 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn a_quick_run_has_fewer_sizes_and_cases() {
-    let cells = |quick| Plan::read(&Request { quick, ..Request::default() }).unwrap().cells();
+    let cells = |quick| Plan::read(&Request { quick, ..given(&S0, &[]) }).unwrap().cells();
     let (quick, whole) = (cells(true), cells(false));
     assert_eq!(quick.len(), 3 * (VARIANTS.len() + 1));
     assert!(quick.iter().all(|cell| cell.case == Case::Speeds && cell.runs == 3));
@@ -174,7 +174,7 @@ fn options_that_cannot_be_used_are_said() {
         ("runs", "2", "3 to 100"),
         ("memory-mib", "1000", "1300 to 16000"),
     ] {
-        let error = Plan::read(&given(&[(name, value)])).err().unwrap().to_string();
+        let error = asked(&S0, &[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains(value), "{error}");
     }
 }
@@ -190,7 +190,7 @@ fn a_row_has_its_gain_and_the_published_figures_of_the_seeds_memory_alone() {
             ("memory-mib", memory),
         ];
         let mut kept = Reported::default();
-        let plan = Plan::read(&given(&pairs)).unwrap();
+        let plan = Plan::read(&given(&S0, &pairs)).unwrap();
         run_all(&plan, &mut kept).unwrap();
         kept.rows
     };

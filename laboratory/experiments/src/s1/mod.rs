@@ -15,6 +15,8 @@ mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
 
+use clap::Args;
+
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows};
 use options::{Case, SharedOptions};
 
@@ -26,7 +28,7 @@ pub(crate) static S1: Experiment = Experiment {
     thread: "Thread: 'regression in page writeback', begun by Shaohua Li, linux-kernel, 22 and 23 September 2009 (Wu Fengguang, \
          Chris Mason, Andrew Morton)",
     words: include_str!("words.md"),
-    options: options::ALL,
+    options: SharedOptions::augment_args,
     can_measure: false,
     run: run_experiment,
 };

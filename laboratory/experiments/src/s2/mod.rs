@@ -20,40 +20,53 @@ mod tests;
 mod variants;
 
 use afflux_report::{Fields, Row};
+use clap::{Args, ValueEnum};
 
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::measured_row;
-use crate::options::{named, options, values};
+use crate::options::{List, list, named, number};
 use crate::statistics::{Repetition, compare};
 use drains::Contents;
-use instructions::COUNT_OPTION;
 use loops::{Load, LoopKind, Memory};
 use variants::{Measured, VARIANTS, variants_of};
 
-options! {
-    OPTIONS {
-        /// Drain lists of these contents, and nothing else [the published ones, and the loops]
-        CONTENTS: Contents = parsed("contents", "U/R/M,...", "", Contents::read);
-        /// How many frames a drain takes
-        DRAIN: u64 = number("drain", "N,...", "31", 1..=drains::FRAMES_MAX as u64);
-        /// page_test, brk_test, netperf, hackbench, kernbench, all or none
-        LOOPS: Vec<LoopKind> = parsed("loops", "LIST", "all", LoopKind::named);
-        /// Threads, 1 or 2
-        THREADS: u64 = number("threads", "LIST", "1,2", 1..=2);
-        /// Count them with callgrind where valgrind is installed; auto: not with --quick
-        INSTRUCTIONS: Counting = choice("instructions", "auto|on|off", "auto");
-        /// Run a loop N times and say nothing: callgrind looks at this
-        COUNT: (Load, usize) = parsed(COUNT_OPTION, "LOOP:VARIANT:N", "", instructions::read_load);
-    }
+/// The options of a run.
+#[derive(Args)]
+struct RunOptions {
+    /// Drain lists of these contents, and nothing else [the published ones, and the loops]
+    #[arg(long, value_name = "U/R/M,...", value_parser = list(Contents::read))]
+    contents: Option<List<Contents>>,
+    /// How many frames a drain takes
+    #[arg(long, value_name = "N,...", default_value = "31", value_parser = list(frames))]
+    drain: List<u32>,
+    /// page_test, brk_test, netperf, hackbench, kernbench, all or none
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = list(LoopKind::named))]
+    loops: List<Vec<LoopKind>>,
+    /// Threads, 1 or 2
+    #[arg(long, value_name = "LIST", default_value = "1,2", value_parser = list(threads))]
+    threads: List<usize>,
+    /// Count them with callgrind where valgrind is installed; auto: not with --quick
+    #[arg(long, value_name = "auto|on|off", default_value = "auto", value_parser = named::<Counting>)]
+    instructions: Counting,
+    /// Run a loop N times and say nothing: callgrind looks at this
+    #[arg(long, value_name = "LOOP:VARIANT:N", value_parser = instructions::read_load)]
+    count: Option<(Load, usize)>,
 }
 
-named! {
-    /// When instructions are counted.
-    enum Counting {
-        Auto = "auto",
-        On = "on",
-        Off = "off",
-    }
+fn frames(text: &str) -> Result<u32, String> {
+    number(1..=drains::FRAMES_MAX as u64)(text).map(|frames| frames as u32)
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    number(1..=2)(text).map(|threads| threads as usize)
+}
+
+/// When instructions are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Counting {
+    Auto,
+    On,
+    Off,
 }
 
 /// The experiment.
@@ -63,30 +76,31 @@ pub(crate) static S2: Experiment = Experiment {
     labels: findings::LABELS,
     thread: "Thread: '[RFC PATCH 0/3] Reduce searching in the page allocator fast-path', Mel Gorman, linux-mm, 18 August 2009",
     words: include_str!("words.md"),
-    options: OPTIONS,
+    options: RunOptions::augment_args,
     can_measure: true,
     run: run_experiment,
 };
 
 fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
-    let asked = RunOptions::read(request)?;
-    if let Some((load, variant)) = COUNT.value_if_given(request)? {
+    let asked: RunOptions = request.read()?;
+    if let Some((load, variant)) = asked.count {
         (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
         return Ok(Findings::default());
     }
+    let works = if asked.contents.is_some() && !request.gives("loops") { Vec::new() } else { asked.loops.concat() };
     let before = findings::machine();
     drains::run(asked.contents.as_deref(), &asked.drain, watch);
     if asked.contents.is_none() {
         lines::run(watch);
     }
-    let counts = asked.counting == Counting::On || asked.counting == Counting::Auto && !request.quick;
+    let counts = asked.instructions == Counting::On || asked.instructions == Counting::Auto && !request.quick;
     let mut counter =
-        if counts && !asked.works.is_empty() { instructions::Counter::found() } else { instructions::Counter::off() };
+        if counts && !works.is_empty() { instructions::Counter::found() } else { instructions::Counter::off() };
     let memory = Memory::new();
     let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
-    let all = asked.works.len() * asked.threads.len();
+    let all = works.len() * asked.threads.len();
     let mut measured = 0;
-    for work in &asked.works {
+    for work in &works {
         for threads in &asked.threads {
             let done = f64::from(measured) / all as f64;
             watch.step(&format!("{}, {threads} at once", work.name()), done);
@@ -97,18 +111,6 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
         }
     }
     Ok(findings::findings(&watch.rows, before, counter.said()))
-}
-
-values! {
-    /// The options of a run.
-    struct RunOptions = read(request) {
-        contents: Option<Vec<Contents>> = CONTENTS.list_if_given(request)?,
-        drain: Vec<u32> = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect(),
-        works: Vec<LoopKind> =
-            if contents.is_some() && !request.gives(&LOOPS.info) { Vec::new() } else { LOOPS.list(request)?.concat() },
-        threads: Vec<usize> = THREADS.list(request)?.into_iter().map(|threads| threads as usize).collect(),
-        counting: Counting = INSTRUCTIONS.value(request)?,
-    }
 }
 
 fn measure(

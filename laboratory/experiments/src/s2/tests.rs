@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::experiment::tests::{Reported, given};
+use crate::experiment::tests::{Reported, asked, given};
 
 fn request(options: &[(&str, &str)]) -> Request {
-    Request { quick: true, ..given(options) }
+    Request { quick: true, ..given(&S2, options) }
 }
 
 fn rows(options: &[(&str, &str)]) -> (Vec<serde_json::Value>, Findings) {
@@ -110,9 +110,8 @@ fn every_loop_gives_a_row_for_each_variant() {
 #[test]
 fn values_that_cannot_be_used_are_said_with_what_can() {
     let refused = |name: &str, value: &str, part: &str| {
-        let error =
-            S2.run(&request(&[("loops", "none"), (name, value)]), &mut Reported::default()).err().unwrap().to_string();
-        assert!(error.contains(&format!("--{name} {value}")) && error.contains(part), "{error}");
+        let error = asked(&S2, &[(name, value)]).unwrap_err().to_string();
+        assert!(error.contains(&format!("'{value}' for '--{name} ")) && error.contains(part), "{error}");
     };
     for contents in ["1/2", "1/2/3/4", "a/b/c", "-1/0/0", "0/0/0", "70000/0/0", "1/2/3,4"] {
         refused("contents", contents, "U/R/M");

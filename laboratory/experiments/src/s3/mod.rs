@@ -19,9 +19,11 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+use clap::Args;
+
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use cell::Cell;
-use plan::Plan;
+use plan::{LoadOptions, Plan};
 
 /// The experiment.
 pub(crate) static S3: Experiment = Experiment {
@@ -31,7 +33,7 @@ pub(crate) static S3: Experiment = Experiment {
     thread: "Threads: '[RFC][PATCH] mm: cut down __GFP_NORETRY page allocation failures' and 'mm: limit direct reclaim delays', \
          Wu Fengguang, linux-kernel, 28 and 29 April 2011",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: LoadOptions::augment_args,
     can_measure: false,
     run: run_experiment,
 };

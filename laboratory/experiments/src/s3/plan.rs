@@ -6,10 +6,12 @@
 
 use afflux_kernels::mm::{FORMS, Form, form};
 
+use clap::ValueEnum;
+
 use super::published::{CPUS, FILE_BYTES, READERS, START_S};
 use super::run::{Load, Order, Start};
 use crate::experiment::{LabError, Request};
-use crate::options::{named, options};
+use crate::options::{List, list, named, number, size};
 
 /// The forms of a quick run, and the part of each file that it reads: long enough that memory is full for nine tenths
 /// of it.
@@ -18,62 +20,72 @@ const QUICK_PART: u64 = 32;
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
 
-options! {
-    pub(super) OPTIONS {
-        /// tasks that read a file each, from end to end
-        READERS_OPTION: u64 = number("readers", "N", "1000", 1..=10_000);
-        /// bytes of each file, all of it a hole
-        FILE_SIZE: u64 = size("file-size", "SIZE", "1GiB", 1 << 20..=1 << 40);
-        /// memory of the machine
-        MEMORY: u64 = size("memory", "SIZE", "3GiB", 64 << 20..=64 << 30);
-        /// CPUs of the machine
-        CPUS_OPTION: u64 = number("cpus", "N", "8", 1..=32);
-        /// forms of reclaim by name, afflux, all of these
-        VARIANTS: Variant = parsed("variants", "LIST", "all", Variant::read);
-        /// read all of each file [an eighth, and counts are scaled]
-        FULL: bool = switch("full", "", "no");
-        /// how far the free count of each CPU may lag [by the kernel's formula]
-        DRIFT: u64 = number("drift", "FRAMES", "", 0..=125);
-        /// shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads
-        /// all files in turn [shell with --full, else evenly]
-        START: StartOption = choice("start", "HOW", "");
-        /// the next task on a CPU: the task with the least CPU time, as in the kernel; the one that waits longest
-        SCHEDULER: Scheduler = choice("scheduler", "fair|queue", "fair");
-        /// controls: background tasks that get a CPU before all others: afflux, kswapd, none
-        AHEAD: Ahead = choice("ahead", "LIST", "afflux");
-        /// pages that stay dirty for the whole run, so that no scan can free them: in an even mix with clean ones, in
-        /// memory that is full from the start
-        DIRTY: u64 = number("dirty", "PERCENT", "0", 0..=HELD_PERCENT_MAX);
-        /// the same of pages that a process has mapped and uses all the time
-        MAPPED: u64 = number("mapped", "PERCENT", "0", 0..=HELD_PERCENT_MAX);
-    }
+/// What a request says.
+#[derive(clap::Args)]
+pub(super) struct LoadOptions {
+    /// tasks that read a file each, from end to end
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = number(1..=10_000))]
+    readers: u64,
+    /// bytes of each file, all of it a hole
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size(1 << 20..=1 << 40))]
+    file_size: u64,
+    /// memory of the machine
+    #[arg(long, value_name = "SIZE", default_value = "3GiB", value_parser = size(64 << 20..=64 << 30))]
+    memory: u64,
+    /// CPUs of the machine
+    #[arg(long, value_name = "N", default_value = "8", value_parser = number(1..=32))]
+    cpus: u64,
+    /// forms of reclaim by name, afflux, all of these
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = list(Variant::read))]
+    variants: List<Variant>,
+    /// read all of each file [an eighth, and counts are scaled]
+    #[arg(long)]
+    full: bool,
+    /// how far the free count of each CPU may lag [by the kernel's formula]
+    #[arg(long, value_name = "FRAMES", value_parser = number(0..=125))]
+    drift: Option<u64>,
+    /// shell: the seed's script, in its turns; evenly: over the published share of the time; one-task: one reads
+    /// all files in turn [shell with --full, else evenly]
+    #[arg(long, value_name = "HOW", value_parser = named::<StartOption>)]
+    start: Option<StartOption>,
+    /// the next task on a CPU: the task with the least CPU time, as in the kernel; the one that waits longest
+    #[arg(long, value_name = "fair|queue", default_value = "fair", value_parser = named::<Scheduler>)]
+    scheduler: Scheduler,
+    /// controls: background tasks that get a CPU before all others: afflux, kswapd, none
+    #[arg(long, value_name = "LIST", default_value = "afflux", value_parser = list(named::<Ahead>))]
+    ahead: List<Ahead>,
+    /// pages that stay dirty for the whole run, so that no scan can free them: in an even mix with clean ones, in
+    /// memory that is full from the start
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = number(0..=HELD_PERCENT_MAX))]
+    dirty: u64,
+    /// the same of pages that a process has mapped and uses all the time
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = number(0..=HELD_PERCENT_MAX))]
+    mapped: u64,
 }
 
 /// Most pages that no scan can free, dirty and mapped together.
 const HELD_PERCENT_MAX: u64 = 80;
 
-named! {
-    enum StartOption {
-        Shell = "shell",
-        Evenly = "evenly",
-        OneTask = "one-task",
-    }
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum StartOption {
+    Shell,
+    Evenly,
+    OneTask,
 }
 
-named! {
-    enum Scheduler {
-        Fair = "fair",
-        Queue = "queue",
-    }
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Scheduler {
+    Fair,
+    Queue,
 }
 
-named! {
-    /// A background task that goes ahead of all others.
-    enum Ahead {
-        Afflux = "afflux",
-        Kswapd = "kswapd",
-        Nobody = "none",
-    }
+/// A background task that goes ahead of all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Ahead {
+    Afflux,
+    Kswapd,
+    #[value(name = "none")]
+    Nobody,
 }
 
 /// The reclaim of a run.
@@ -114,35 +126,34 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let (readers, cpus) = (READERS_OPTION.value(request)?, CPUS_OPTION.value(request)?);
-        let file_bytes = FILE_SIZE.value(request)? / 4096 * 4096;
-        let full = FULL.value(request)?;
-        let variants = VARIANTS.list_or_quick(request, QUICK)?.into_iter().flat_map(|variant| match variant {
+        let mut asked: LoadOptions = request.read()?;
+        request.shorten("variants", &mut asked.variants, list(Variant::read)(QUICK).map_err(LabError::Failed)?);
+        let variants = asked.variants.iter().flat_map(|variant| match variant {
             Variant::All => FORMS.map(Variant::Kernel).into_iter().chain([Variant::Own]).collect(),
-            one => vec![one],
+            one => vec![*one],
         });
-        let ahead = AHEAD.list(request)?;
+        if asked.dirty + asked.mapped > HELD_PERCENT_MAX {
+            let why = format!("with --dirty {} that is more than {HELD_PERCENT_MAX} percent", asked.dirty);
+            return Err(request.refused("mapped", why));
+        }
+        let file_bytes = asked.file_size / 4096 * 4096;
         let load = Load {
             seed: 1,
-            readers: readers as usize,
+            readers: asked.readers as usize,
             file_bytes,
-            memory_bytes: MEMORY.value(request)?,
-            cpus: cpus as usize,
-            start: start(request, full, start_ns(readers, file_bytes, cpus))?,
+            memory_bytes: asked.memory,
+            cpus: asked.cpus as usize,
+            start: start(request, &asked, start_ns(asked.readers, file_bytes, asked.cpus))?,
             order: Order {
-                is_fair: SCHEDULER.value(request)? == Scheduler::Fair,
-                kswapd_ahead: ahead.contains(&Ahead::Kswapd),
-                afflux_ahead: ahead.contains(&Ahead::Afflux),
+                is_fair: asked.scheduler == Scheduler::Fair,
+                kswapd_ahead: asked.ahead.contains(&Ahead::Kswapd),
+                afflux_ahead: asked.ahead.contains(&Ahead::Afflux),
             },
-            drift_frames: DRIFT.value_if_given(request)?.map(|frames| frames as u32),
-            dirty_percent: DIRTY.value(request)?,
-            mapped_percent: MAPPED.value(request)?,
+            drift_frames: asked.drift.map(|frames| frames as u32),
+            dirty_percent: asked.dirty,
+            mapped_percent: asked.mapped,
         };
-        if load.dirty_percent + load.mapped_percent > HELD_PERCENT_MAX {
-            let why = format!("with --dirty {} that is more than {HELD_PERCENT_MAX} percent", load.dirty_percent);
-            return Err(MAPPED.refused(request, why));
-        }
-        let part = match (full, request.quick) {
+        let part = match (asked.full, request.quick) {
             (true, _) => 1,
             (false, false) => 8,
             (false, true) => QUICK_PART,
@@ -162,15 +173,15 @@ impl Plan {
 }
 
 /// A shell takes as long for a part of the files as for all, so only whole files can have one.
-fn start(request: &Request, is_full: bool, evenly_ns: u64) -> Result<Start, LabError> {
-    match START.value_if_given(request)? {
+fn start(request: &Request, asked: &LoadOptions, evenly_ns: u64) -> Result<Start, LabError> {
+    match asked.start {
         Some(StartOption::OneTask) => Ok(Start::OneTask),
-        Some(StartOption::Shell) if !is_full => {
-            Err(START
-                .refused(request, "a shell takes as long for a part of the files as for all: give --full".to_owned()))
+        Some(StartOption::Shell) if !asked.full => {
+            let why = "a shell takes as long for a part of the files as for all: give --full";
+            Err(request.refused("start", why.to_owned()))
         }
         Some(StartOption::Shell) => Ok(Start::Shell),
-        None if is_full => Ok(Start::Shell),
+        None if asked.full => Ok(Start::Shell),
         Some(StartOption::Evenly) | None => Ok(Start::Evenly(evenly_ns)),
     }
 }

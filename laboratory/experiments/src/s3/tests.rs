@@ -6,10 +6,10 @@ use super::goals::{find, goals};
 use super::plan::OWN;
 use super::run::{MEMORY_BYTES, Outcome, Start, TaskAccount};
 use super::*;
-use crate::experiment::tests::{Reported, given};
+use crate::experiment::tests::{Reported, asked, given};
 
 fn cells(pairs: &[(&str, &str)]) -> Vec<Cell> {
-    let plan = Plan::read(&given(pairs)).unwrap();
+    let plan = Plan::read(&given(&S3, pairs)).unwrap();
     plan.variants.iter().map(|variant| Cell::run(&plan, *variant).unwrap()).collect()
 }
 
@@ -59,11 +59,11 @@ fn larger_targets_make_fewer_and_longer_reclaims_and_no_interrupts() {
 #[test]
 fn the_names_of_all_forms_are_known() {
     let forms = afflux_kernels::mm::FORMS.map(|form| form.name);
-    let plan = Plan::read(&given(&[])).unwrap();
+    let plan = Plan::read(&given(&S3, &[])).unwrap();
     let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name()).collect();
     assert_eq!(names, [&forms[..], &[OWN]].concat());
     for name in forms.into_iter().chain([OWN, "all"]) {
-        assert!(Plan::read(&given(&[("variants", name)])).is_ok(), "{name}");
+        assert!(Plan::read(&given(&S3, &[("variants", name)])).is_ok(), "{name}");
     }
     // Each published figure is of a known form, so that it has a row beside it.
     let published = published::PUBLISHED.iter().chain(published::OTHERS.iter().map(|other| &other.published));
@@ -102,7 +102,7 @@ fn a_shell_starts_readers_the_slower_the_more_there_are() {
     // By hand: a round of n readers on 2 CPUs with slices of 3.25 ms is n / 2 * 3.25 ms; the sum of all is n² / 4 *
     // 3.25 ms. That is 0.081 and 0.325 s, and 1.3 ms more for each process.
     assert!((0.05..0.16).contains(&ten) && (0.25..0.5).contains(&twenty), "{ten} {twenty}");
-    let error = Plan::read(&given(&[("start", "shell")])).unwrap_err().to_string();
+    let error = Plan::read(&given(&S3, &[("start", "shell")])).unwrap_err().to_string();
     assert!(error.contains("--full"), "{error}");
 }
 
@@ -142,7 +142,7 @@ fn one_task_over_many_files_finds_kswapd_in_time() {
 
 #[test]
 fn published_figures_stand_beside_their_own_load_alone() {
-    let load = |pairs: &[(&str, &str)]| Plan::read(&given(pairs)).unwrap().load;
+    let load = |pairs: &[(&str, &str)]| Plan::read(&given(&S3, pairs)).unwrap().load;
     let of = |variant, pairs: &[(&str, &str)]| published::of(variant, &load(pairs)).map(|it| it.nr_alloc_fail);
     assert_eq!(of("base", &[]), Some(&[10_496][..]));
     assert_eq!(of("base", &[("start", "one-task")]), Some(&[733][..]));
@@ -195,7 +195,7 @@ fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
     let mut kept = Reported::default();
     let small =
         [("readers", "20"), ("file-size", "64MiB"), ("memory", "64MiB"), ("variants", "base,time-limit-20ms,afflux")];
-    let findings = S3.run(&given(&small), &mut kept).unwrap();
+    let findings = S3.run(&given(&S3, &small), &mut kept).unwrap();
     assert_eq!(kept.rows.len(), 3);
     for row in &kept.rows {
         for metric in [
@@ -226,7 +226,7 @@ fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
 
 /// A cell of the published load with these figures.
 fn published_cell(variant: &'static str, stalls: u64, failures: u64, delay_ms: u64, ipis: u64) -> Cell {
-    let plan = Plan::read(&given(&[("full", "yes")])).unwrap();
+    let plan = Plan::read(&given(&S3, &[("full", "yes")])).unwrap();
     let delays = WaitTimes { count: 1000, ns: delay_ms * 1_000_000_000, ..WaitTimes::default() };
     let counts = vec![
         ("allocstall", stalls),
@@ -295,7 +295,7 @@ fn bad_options_are_told_with_what_there_is() {
         (&[("dirty", "81")], "0 to 80"),
         (&[("dirty", "50"), ("mapped", "31")], "more than 80 percent"),
     ] {
-        let error = Plan::read(&given(pairs)).unwrap_err().to_string();
+        let error = asked(&S3, pairs).and_then(|request| Plan::read(&request)).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
 }

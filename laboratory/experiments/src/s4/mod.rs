@@ -19,6 +19,8 @@ mod published;
 mod server;
 mod simulated;
 
+use clap::Args;
+
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use plan::Plan;
 
@@ -30,7 +32,7 @@ pub(crate) static S4: Experiment = Experiment {
     thread: "Thread: '[PATCH v3 1/2] writeback: add dirty_background_centisecs per bdi variable', Namjae Jeon, linux-kernel, \
          16 September 2012",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: Plan::augment_args,
     can_measure: true,
     run: run_experiment,
 };

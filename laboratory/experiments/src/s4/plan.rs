@@ -8,44 +8,11 @@ use afflux_engine::settings::{Knob, TableKnob, did_you_mean};
 use afflux_simulator::LinkOptions;
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 
-use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, options, values};
+use crate::experiment::{LabError, Request};
+use crate::options::{List, list, number, rate, size};
 
 /// The records of the thread.
 const RECORDS: &str = "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096";
-
-options! {
-    pub(super) OPTIONS {
-        /// rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma
-        LINK: LinkOptions = parsed("link", "RATE", "100Mbit", link);
-        /// bytes a second of the server's disk
-        DISK_RATE: u64 = rate("disk-rate", "RATE", "25MB", 1_000_000..=500_000_000);
-        /// bytes of the file
-        SIZE: u64 = size("size", "SIZE", "1GB", 4_096..=100_000_000_000);
-        /// bytes that the client sends before it commits
-        WINDOW: u64 = size("client-window", "SIZE", "100MB", 1_000_000..=100_000_000_000);
-        /// values of dirty_background_centisecs
-        CENTISECS: u64 = parsed("centisecs", "LIST", "0,300,200,100", centisecs);
-        /// values of dirty_background_bytes in place of a time, a column each; simulated only
-        BACKGROUND_BYTES: u64 = size("background-bytes", "LIST", "25MB", 4_096..=100_000_000_000);
-        /// a column more: background 5 %, limit 10 %, expiry 1,000 cs, interval 1 cs; simulated only
-        TUNED: bool = switch("tuned", "", "");
-        /// clients that copy at once, each its part of the size to a file of its own, with a window of its own
-        CLIENTS: u64 = number("clients", "NUMBER", "1", 1..=100);
-        /// an innocent second disk of this rate, half loaded by a program; simulated only
-        BESIDE: u64 = rate("beside", "RATE", "", 1_000_000..=500_000_000);
-        /// bytes of one write of the client's program
-        RECORD: u64 = size("record", "LIST", RECORDS, 512..=1 << 30);
-        /// bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB
-        WRITE_SIZE: Option<u32> = parsed("write-size", "SIZE", "32KiB", write_size);
-        /// memory of the server that may become dirty: its thresholds are 20 and 10 percent of it
-        MEMORY: u64 = size("memory", "SIZE", "900MB", 16_000_000..=64_000_000_000);
-        /// servers that are simulated
-        VARIANTS: Variant = parsed("variants", "LIST", ALL_VARIANTS, Variant::read);
-        /// measured copies of each server; one with --quick
-        SAMPLES: u64 = number("samples", "NUMBER", "3", 1..=20);
-    }
-}
 
 /// The law of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,84 +113,106 @@ fn in_frames(bytes: u64) -> u64 {
     bytes / frame * frame
 }
 
-values! {
-    /// The plan of a run.
-    #[derive(Clone, Debug)]
-    pub(super) struct Plan = unchecked(request) {
-        pub(super) link: LinkOptions = LINK.value(request)?,
-        pub(super) disk_bytes_per_s: u64 = DISK_RATE.value(request)?,
-        pub(super) disk: Model = disk_of(disk_bytes_per_s).map_err(|why| DISK_RATE.refused(request, why))?,
-        pub(super) file_bytes: u64 = SIZE.value(request)?,
-        pub(super) window_bytes: u64 = WINDOW.value(request)?,
-        /// Thresholds to measure.
-        pub(super) centisecs: Vec<u64> = CENTISECS.list(request)?,
-        /// Thresholds to simulate: those to measure, and thresholds in bytes.
-        pub(super) columns: Vec<Threshold> = columns(request, &centisecs)?,
-        pub(super) clients: u64 = CLIENTS.value(request)?,
-        /// The rate of an innocent disk beside the copies.
-        pub(super) beside: Option<u64> = BESIDE.value_if_given(request)?,
-        pub(super) records: Vec<u32> = RECORD.list(request)?.into_iter().map(|bytes| bytes as u32).collect(),
-        /// `None`: as large as the record.
-        pub(super) write_bytes: Option<u32> = WRITE_SIZE.value(request)?,
-        pub(super) memory_bytes: u64 = in_frames(MEMORY.value(request)?),
-        /// Servers to simulate.
-        pub(super) variants: Vec<Variant> = VARIANTS.list(request)?,
-        /// Measured copies of each server.
-        pub(super) samples: u64 = SAMPLES.value(request)?,
-        /// Whether the parameters are the seed's, so that its figures can be compared.
-        pub(super) is_published: bool = link == LinkOptions::default()
-            && (disk_bytes_per_s, file_bytes, window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
-            && Ok(memory_bytes) == MEMORY.read(MEMORY.info.default).map(in_frames)
-            && (write_bytes, clients, beside) == (Some(32 << 10), 1, None),
-    }
-}
+/// Bytes of a WRITE on the wire; `None`: as large as the record.
+type WriteSize = Option<u32>;
 
-/// A quick run leaves out variants and copies. The file stays whole, because the estimate needs its length; so do
-/// enough copies that a stored estimate has come down.
-const QUICK: [(OptionInfo, &str); 3] =
-    [(VARIANTS.info, "linux-3.6-kept,afflux"), (RECORD.info, "65536,32768,16384,8192"), (SAMPLES.info, "1")];
-
-fn columns(request: &Request, centisecs: &[u64]) -> Result<Vec<Threshold>, LabError> {
-    let bytes = BACKGROUND_BYTES.list(request)?.into_iter().map(Threshold::Bytes);
-    let tuned = TUNED.value(request)?.then_some(Threshold::Tuned);
-    Ok(centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).chain(tuned).collect())
+/// The plan of a run.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Plan {
+    /// rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma
+    #[arg(long, value_name = "RATE", default_value = "100Mbit", value_parser = link)]
+    pub(super) link: LinkOptions,
+    /// bytes a second of the server's disk
+    #[arg(long = "disk-rate", value_name = "RATE", default_value = "25MB", value_parser = rate(1_000_000..=500_000_000))]
+    pub(super) disk_bytes_per_s: u64,
+    /// bytes of the file
+    #[arg(long = "size", value_name = "SIZE", default_value = "1GB", value_parser = size(4_096..=100_000_000_000))]
+    pub(super) file_bytes: u64,
+    /// bytes that the client sends before it commits
+    #[arg(id = "client-window", long, value_name = "SIZE", default_value = "100MB")]
+    #[arg(value_parser = size(1_000_000..=100_000_000_000))]
+    pub(super) window_bytes: u64,
+    /// values of dirty_background_centisecs
+    #[arg(long, value_name = "LIST", default_value = "0,300,200,100", value_parser = list(centisecs))]
+    pub(super) centisecs: List<u64>,
+    /// values of dirty_background_bytes in place of a time, a column each; simulated only
+    #[arg(long, value_name = "LIST", default_value = "25MB", value_parser = list(size(4_096..=100_000_000_000)))]
+    background_bytes: List<u64>,
+    /// a column more: background 5 %, limit 10 %, expiry 1,000 cs, interval 1 cs; simulated only
+    #[arg(long)]
+    tuned: bool,
+    /// clients that copy at once, each its part of the size to a file of its own, with a window of its own
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number(1..=100))]
+    pub(super) clients: u64,
+    /// an innocent second disk of this rate, half loaded by a program; simulated only
+    #[arg(long, value_name = "RATE", value_parser = rate(1_000_000..=500_000_000))]
+    pub(super) beside: Option<u64>,
+    /// bytes of one write of the client's program
+    #[arg(id = "record", long, value_name = "LIST", default_value = RECORDS, value_parser = list(record))]
+    pub(super) records: List<u32>,
+    /// bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB
+    #[arg(long = "write-size", value_name = "SIZE", default_value = "32KiB", value_parser = write_size)]
+    pub(super) write_bytes: WriteSize,
+    /// memory of the server that may become dirty: its thresholds are 20 and 10 percent of it
+    #[arg(long = "memory", value_name = "SIZE", default_value = "900MB", value_parser = memory)]
+    pub(super) memory_bytes: u64,
+    /// servers that are simulated
+    #[arg(long, value_name = "LIST", default_value = ALL_VARIANTS, value_parser = list(Variant::read))]
+    pub(super) variants: List<Variant>,
+    /// measured copies of each server; one with --quick
+    #[arg(long, value_name = "NUMBER", default_value = "3", value_parser = number(1..=20))]
+    pub(super) samples: u64,
+    /// Thresholds to simulate: those to measure, and thresholds in bytes.
+    #[arg(skip)]
+    pub(super) columns: Vec<Threshold>,
+    /// Whether the parameters are the seed's, so that its figures can be compared.
+    #[arg(skip)]
+    pub(super) is_published: bool,
 }
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let mut request = request.clone();
-        if request.quick {
-            let quick = QUICK.iter().map(|(option, value)| (option.name.to_owned(), (*value).to_owned()));
-            // The given options follow, so they override these.
-            request.given.splice(0..0, quick);
-        }
-        let plan = Self::unchecked(&request)?;
-        plan.check(&request)?;
+        let mut plan: Self = request.read()?;
+        // The file stays whole, because the estimate needs its length; so do enough copies that a stored estimate has
+        // come down.
+        request.shorten("variants", &mut plan.variants, vec![SERVERS[1], SERVERS[4]]);
+        request.shorten("record", &mut plan.records, vec![65_536, 32_768, 16_384, 8192]);
+        request.shorten("samples", &mut plan.samples, 1);
+        let bytes = plan.background_bytes.iter().copied().map(Threshold::Bytes);
+        let tuned = plan.tuned.then_some(Threshold::Tuned);
+        plan.columns = plan.centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).chain(tuned).collect();
+        plan.is_published = plan.link == LinkOptions::default()
+            && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
+            && (plan.memory_bytes, plan.write_bytes) == (in_frames(900_000_000), Some(32 << 10))
+            && (plan.clients, plan.beside) == (1, None);
+        plan.check(request)?;
         Ok(plan)
     }
 
     /// Refuses combinations of values.
     fn check(&self, request: &Request) -> Result<(), LabError> {
         if request.measured && self.beside.is_some() {
-            return Err(BESIDE.refused(request, "a measured run has one disk".to_owned()));
+            return Err(request.refused("beside", "a measured run has one disk".to_owned()));
         }
         if request.measured && self.clients > 1 {
-            return Err(CLIENTS.refused(request, "a measured run has one client".to_owned()));
+            return Err(request.refused("clients", "a measured run has one client".to_owned()));
         }
         if self.window_bytes > self.file_bytes_each() {
             let (window, file) =
                 (afflux_report::units::data(self.window_bytes), afflux_report::units::data(self.file_bytes_each()));
-            let why = format!(
-                "a window of {window} is more than a client's file has ({file}, --{} and --{})",
-                SIZE.info.name, CLIENTS.info.name
-            );
-            return Err(WINDOW.refused(request, why));
+            let why = format!("a window of {window} is more than a client's file has ({file}, --size and --clients)");
+            return Err(request.refused("client-window", why));
         }
         let rate_alone = LinkOptions { bits_per_second: self.link.bits_per_second, ..LinkOptions::default() };
         if request.measured && self.link != rate_alone {
-            return Err(LINK.refused(request, "where it is measured a link has a rate and nothing else".to_owned()));
+            return Err(request.refused("link", "where it is measured a link has a rate and nothing else".to_owned()));
         }
         Ok(())
+    }
+
+    /// The server's disk.
+    pub(super) fn disk(&self) -> Result<Model, LabError> {
+        disk_of(self.disk_bytes_per_s).map_err(LabError::Failed)
     }
 
     /// Bytes of each client's file.
@@ -245,15 +234,22 @@ fn link(text: &str) -> Result<LinkOptions, String> {
 /// The range is the knob's own.
 fn centisecs(text: &str) -> Result<u64, String> {
     let knob = Knob::BackgroundCentisecs.info();
-    options::number(CENTISECS.info, knob.min..=knob.max).read(text)
+    number(knob.min..=knob.max)(text)
 }
 
-/// `None`: as large as the record.
-fn write_size(text: &str) -> Result<Option<u32>, String> {
+fn record(text: &str) -> Result<u32, String> {
+    size(512..=1 << 30)(text).map(|bytes| bytes as u32)
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    size(16_000_000..=64_000_000_000)(text).map(in_frames)
+}
+
+fn write_size(text: &str) -> Result<WriteSize, String> {
     match text {
         "record" => Ok(None),
         text => {
-            let bytes = options::size(WRITE_SIZE.info, 4_096..=1 << 20).read(text);
+            let bytes = size(4_096..=1 << 20)(text);
             bytes.map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
         }
     }

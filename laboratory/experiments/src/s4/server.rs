@@ -83,7 +83,7 @@ pub(super) struct ServerMachine {
 impl ServerMachine {
     pub(super) fn new(plan: &Plan, law: Law, threshold: Threshold, seed: u64) -> Result<Self, LabError> {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
-        let disk = catalogue::make(&world, 0, &plan.disk);
+        let disk = catalogue::make(&world, 0, &plan.disk()?);
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let policy = match law {
             Law::Linux => "linux-3.6",

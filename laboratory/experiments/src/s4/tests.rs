@@ -11,7 +11,7 @@ use crate::experiment::tests::{Reported, given};
 
 fn small(pairs: &[(&str, &str)]) -> Request {
     let base = [("size", "40MB"), ("background-bytes", "5MB"), ("client-window", "10MB"), ("record", "32768")];
-    given(&[&base[..], pairs].concat())
+    given(&S4, &[&base[..], pairs].concat())
 }
 
 #[test]
@@ -113,7 +113,8 @@ fn published_figures_stand_where_they_belong() {
     let means = [0, 300, 200, 100].map(|centisecs| (published::mean(centisecs, &records).unwrap() * 1e3).round());
     assert_eq!(means, [8395.0, 8743.0, 9531.0, 10460.0]);
     let mut kept = Reported::default();
-    S4.run(&given(&[("record", "32768"), ("centisecs", "100"), ("variants", "linux-3.6,afflux")]), &mut kept).unwrap();
+    S4.run(&given(&S4, &[("record", "32768"), ("centisecs", "100"), ("variants", "linux-3.6,afflux")]), &mut kept)
+        .unwrap();
     let beside = |variant: &str| {
         let has = |row: &&Row| row.variant == variant && row.published.get("rate_mb_per_s").is_some();
         kept.rows.iter().filter(has).count()
@@ -155,7 +156,7 @@ fn a_threshold_in_time_is_of_one_disk_and_the_tuned_knobs_are_of_all() {
 /// posted kernel's estimate is further off at 200 centiseconds than today's.
 #[test]
 fn the_columns_lie_where_the_page_says() {
-    let plan = Plan::read(&Request::default()).unwrap();
+    let plan = Plan::read(&given(&S4, &[])).unwrap();
     let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
     let published = |centisecs| published::mean(centisecs, &records).unwrap();
     let own = |law, centisecs| {
@@ -196,7 +197,8 @@ fn rate_of(row: &Row) -> f64 {
 fn without_a_threshold_the_link_and_the_disk_take_turns() {
     let plan = Plan::read(&small(&[])).unwrap();
     let machine = ServerMachine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
-    let (rate, command_ns) = (plan.disk.get("interface_bytes_per_second") as f64, plan.disk.get("command_ns") as f64);
+    let disk = plan.disk().unwrap();
+    let (rate, command_ns) = (disk.get("interface_bytes_per_second") as f64, disk.get("command_ns") as f64);
     for name in ["first", "second"] {
         let copy = machine.copy(&plan, name, 32_768).unwrap();
         let waits = &copy.client.commit_waits_ns;

@@ -14,12 +14,10 @@ use afflux_workloads::{BlockSizes, Job, Workload};
 use serde_json::Value;
 
 use super::compare::{Look, last_before};
-use super::plan::{
-    DIRTYABLE, FORMS, FormKind, LABELS, LIMIT_BYTES, MAX_BYTES, Rate, TICKS, WRITER_SECONDS, model, rates,
-};
+use super::plan::{CaseOptions, FormKind, LABELS, Rate, model};
 use super::simulated;
 use crate::delays::simulated_delays_by_caller;
-use crate::experiment::{Findings, LabError, Request, StoredRows, Watch};
+use crate::experiment::{Findings, LabError, StoredRows, Watch};
 use crate::machine::{self, rounded};
 use crate::views::{TableView, View};
 
@@ -86,12 +84,11 @@ struct Written {
     delays: Value,
 }
 
-pub(super) fn run(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
-    let seconds = WRITER_SECONDS.value(request)?;
-    let dirty_limit_bytes = DIRTYABLE.value_if_given(request)?.unwrap_or(MEMORY_BYTES) / 4096 * DIRTY_OF_4096;
-    let forms = forms(request, dirty_limit_bytes)?;
+pub(super) fn run(options: &CaseOptions, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
+    let dirty_limit_bytes = options.dirtyable_bytes.unwrap_or(MEMORY_BYTES) / 4096 * DIRTY_OF_4096;
+    let forms = forms(options, dirty_limit_bytes);
     // Virtual seconds are cheap, but a page with each rate would say the same again.
-    let machine = Machine { rate: &rates(request)?[0], seconds, dirty_limit_bytes, hz: TICKS.value(request)? };
+    let machine = Machine { rate: &options.rates[0], seconds: options.seconds, dirty_limit_bytes, hz: options.hz };
     let mut plots = Vec::new();
     for (done, form) in forms.iter().enumerate() {
         watch.step(form.name, done as f64 / forms.len() as f64);
@@ -103,9 +100,8 @@ pub(super) fn run(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
     Ok(Findings { figures: plots.into_iter().map(Into::into).collect(), ..VIEW.findings(&watch.rows) })
 }
 
-fn forms(request: &Request, dirty_limit_bytes: u64) -> Result<Vec<Form>, LabError> {
-    let max_bytes = MAX_BYTES.value(request)?;
-    let limit_bytes = LIMIT_BYTES.value(request)?;
+fn forms(options: &CaseOptions, dirty_limit_bytes: u64) -> Vec<Form> {
+    let CaseOptions { max_bytes, limit_bytes, .. } = *options;
     let of = |name, max_bytes, limit_bytes| Form { name, max_bytes, limit_bytes };
     let form = |kind| match kind {
         FormKind::Tuned => of("kernel-tuned", max_bytes, None),
@@ -113,7 +109,7 @@ fn forms(request: &Request, dirty_limit_bytes: u64) -> Result<Vec<Form>, LabErro
         FormKind::Default => of("kernel-default", 0, None),
         FormKind::Fuse => of("kernel-fuse", dirty_limit_bytes * FUSE_PERCENT / 100, None),
     };
-    Ok(FORMS.list(request)?.into_iter().map(form).collect())
+    options.forms.iter().map(|kind| form(*kind)).collect()
 }
 
 /// A writer at full speed.

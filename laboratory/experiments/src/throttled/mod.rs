@@ -14,7 +14,10 @@ mod real;
 mod recorded;
 mod simulated;
 
+use clap::Args;
+
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows};
+use plan::{Case, CaseOptions};
 
 /// The experiment.
 pub(crate) static THROTTLED: Experiment = Experiment {
@@ -24,15 +27,16 @@ pub(crate) static THROTTLED: Experiment = Experiment {
     thread: "Thread: none. It asks whether the simulator that other experiments use may be trusted; the law beside the kernel is \
          'IO-less dirty throttling', Wu Fengguang, linux-kernel, 2010 and 2011",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: CaseOptions::augment_args,
     can_measure: true,
     run: run_experiment,
 };
 
 fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
-    match plan::CASE.value(request)? {
-        plan::Case::Jobs => jobs::run(request, watch),
-        plan::Case::Kernel => kernel::run(request, watch),
-        plan::Case::Recorded => recorded::run(watch),
+    let options: CaseOptions = request.read()?;
+    match options.case {
+        Case::Jobs => jobs::run(request, watch),
+        Case::Kernel => kernel::run(&options, watch),
+        Case::Recorded => recorded::run(watch),
     }
 }

@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use afflux_simulator::catalogue::Model;
 use afflux_workloads::Job;
 use afflux_workloads::fio::{self, Alone};
+use clap::ValueEnum;
 
-use crate::contenders::engine_options::{DIRECTORY, directory};
+use crate::contenders::engine_options::PlaceOption;
 use crate::experiment::{LabError, Request};
 use crate::labels::{Cells, Label};
 use crate::machine;
-use crate::options::{named, options};
+use crate::options::{List, list, named, number, rate, size};
 use crate::pick::Pick;
 
 /// Least limit in bytes: a writer dirties little in comparison between two decisions.
@@ -24,48 +25,58 @@ const LIMIT_BYTES_MIN: u64 = 16 << 20;
 /// Largest limit or memory.
 const BYTES_MAX: u64 = 1_000_000_000_000;
 
-named! {
-    /// The case to run.
-    pub(super) enum Case {
-        Jobs = "jobs",
-        Kernel = "kernel",
-        Recorded = "recorded",
-    }
+/// The case to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Case {
+    Jobs,
+    Kernel,
+    Recorded,
 }
 
-named! {
-    /// The setup of the machine in the case `kernel`.
-    pub(super) enum FormKind {
-        Tuned = "tuned",
-        Bytes = "bytes",
-        Default = "default",
-        Fuse = "fuse",
-    }
+/// The setup of the machine in the case `kernel`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum FormKind {
+    Tuned,
+    Bytes,
+    Default,
+    Fuse,
 }
 
-options! {
-    pub(super) OPTIONS [DIRECTORY] {
-        /// jobs: the engine's runs; kernel: a writer under linux-6.1; recorded: that law against a recorded 6.1
-        pub(super) CASE: Case = choice("case", "NAME", "jobs");
-        /// bytes a second of the disk, read and write each
-        RATES: u64 = rate("rates", "LIST", "25MB,5MiB,100MB", 100_000..=10_000_000_000);
-        /// an fio job file, in place of the built-in jobs
-        JOB: String = text("job", "FILE", "");
-        /// page memory; half of it may be dirty
-        MEMORY: u64 = size("memory", "SIZE", "256MiB", 16 << 20..=8 << 30);
-        /// kernel: how long the writer writes
-        pub(super) WRITER_SECONDS: u64 = number("seconds", "N", "45", 11..=600);
-        /// kernel: max_bytes of the tuned device
-        pub(super) MAX_BYTES: u64 = size("max-bytes", "SIZE", "50MB", 0..=BYTES_MAX);
-        /// kernel: memory that may be dirty, of which a fifth is the limit (22GiB); also that of a control group
-        pub(super) DIRTYABLE: u64 = size("dirtyable", "SIZE", "", 0..=BYTES_MAX);
-        /// kernel: vm.dirty_bytes of the form in bytes; vm.dirty_background_bytes is half of it
-        pub(super) LIMIT_BYTES: u64 = size("limit-bytes", "SIZE", "400MB", LIMIT_BYTES_MIN..=BYTES_MAX);
-        /// kernel: tuned (max_bytes, strict), bytes (limits in bytes), default, fuse (a hundredth of the limit, strict)
-        pub(super) FORMS: FormKind = choice("forms", "LIST", "tuned,bytes,default");
-        /// kernel: ticks a second
-        pub(super) TICKS: u64 = number("hz", "N", "1000", 1..=1_000_000);
-    }
+/// The options of all cases.
+#[derive(clap::Args)]
+pub(super) struct CaseOptions {
+    /// jobs: the engine's runs; kernel: a writer under linux-6.1; recorded: that law against a recorded 6.1
+    #[arg(long, value_name = "NAME", default_value = "jobs", value_parser = named::<Case>)]
+    pub(super) case: Case,
+    /// bytes a second of the disk, read and write each
+    #[arg(long, value_name = "LIST", default_value = "25MB,5MiB,100MB", value_parser = list(rate_with_text))]
+    pub(super) rates: List<Rate>,
+    /// an fio job file, in place of the built-in jobs
+    #[arg(long, value_name = "FILE")]
+    job: Option<String>,
+    /// page memory; half of it may be dirty
+    #[arg(long = "memory", value_name = "SIZE", default_value = "256MiB", value_parser = size(16 << 20..=8 << 30))]
+    memory_bytes: u64,
+    /// kernel: how long the writer writes
+    #[arg(long, value_name = "N", default_value = "45", value_parser = number(11..=600))]
+    pub(super) seconds: u64,
+    /// kernel: max_bytes of the tuned device
+    #[arg(long, value_name = "SIZE", default_value = "50MB", value_parser = size(0..=BYTES_MAX))]
+    pub(super) max_bytes: u64,
+    /// kernel: memory that may be dirty, of which a fifth is the limit (22GiB); also that of a control group
+    #[arg(long = "dirtyable", value_name = "SIZE", value_parser = size(0..=BYTES_MAX))]
+    pub(super) dirtyable_bytes: Option<u64>,
+    /// kernel: vm.dirty_bytes of the form in bytes; vm.dirty_background_bytes is half of it
+    #[arg(long, value_name = "SIZE", default_value = "400MB", value_parser = size(LIMIT_BYTES_MIN..=BYTES_MAX))]
+    pub(super) limit_bytes: u64,
+    /// kernel: tuned (max_bytes, strict), bytes (limits in bytes), default, fuse (a hundredth of the limit, strict)
+    #[arg(long, value_name = "LIST", default_value = "tuned,bytes,default", value_parser = list(named::<FormKind>))]
+    pub(super) forms: List<FormKind>,
+    /// kernel: ticks a second
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = number(1..=1_000_000))]
+    pub(super) hz: u64,
+    #[command(flatten)]
+    place: PlaceOption,
 }
 
 /// A stream that syncs each MiB, random writes, four jobs that read and write, and a stream for 45 s with a sync at its
@@ -133,13 +144,14 @@ pub(super) struct Plan {
 }
 
 pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
-    let (name, text) = match request.text(&JOB.info) {
-        "" if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
-        "" => ("jobs.fio".to_owned(), JOBS.to_owned()),
-        path => (
-            path.to_owned(),
-            job_file(path).map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?,
-        ),
+    let options: CaseOptions = request.read()?;
+    let (name, text) = match options.job {
+        None if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
+        None => ("jobs.fio".to_owned(), JOBS.to_owned()),
+        Some(path) => {
+            let text = job_file(&path).map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?;
+            (path, text)
+        }
     };
     // A job file includes no other file, so that one text describes the whole run.
     let parsed = fio::parse(&name, &text, &mut Alone("a job file of this experiment includes no other"))
@@ -152,7 +164,8 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
             None => groups.push(Group { name: job.name.clone(), jobs: vec![job] }),
         }
     }
-    Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request)? })
+    let CaseOptions { rates, memory_bytes, place, .. } = options;
+    Ok(Plan { groups, rates, memory_bytes, directory: place.directory()? })
 }
 
 /// The text of a job file, up to one byte more than such a file may have.
@@ -165,8 +178,9 @@ fn job_file(path: &str) -> std::io::Result<String> {
     Ok(text)
 }
 
-pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
-    request.list(&RATES.info, |text| Ok(Rate { text: text.to_owned(), bytes_per_s: RATES.read(text)? }))
+fn rate_with_text(text: &str) -> Result<Rate, String> {
+    let bytes_per_s = rate(100_000..=10_000_000_000)(text)?;
+    Ok(Rate { text: text.to_owned(), bytes_per_s })
 }
 
 /// The catalogue's throttled disk at this rate.

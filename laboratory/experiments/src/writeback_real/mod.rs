@@ -12,6 +12,7 @@ mod plan;
 mod races;
 
 use afflux_report::{Fields, Row};
+use clap::Args;
 
 use crate::contenders::ran::Ran;
 use crate::contenders::{self, announce, ordered_runs};
@@ -30,7 +31,7 @@ pub(crate) static WRITEBACK_REAL: Experiment = Experiment {
     thread: "Thread: none of its own. The kernel's limits that it is tuned with are 'mm/block: add bdi sysfs knobs', Stefan \
          Roesch, linux-mm, October 2022",
     words: include_str!("words.md"),
-    options: plan::OPTIONS,
+    options: Plan::augment_args,
     can_measure: true,
     run: run_experiment,
 };
@@ -85,7 +86,7 @@ fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &R
         .with("seconds", plan.seconds)
         .with("block_bytes", plan::BLOCK_BYTES)
         .with("max_bytes", plan.max_bytes)
-        .with("memory_bytes", plan.memory_bytes);
+        .with("memory_bytes", plan.engine.memory_bytes);
     measured_row("writeback-real", &subject.name(), params, metrics, Fields::new())
 }
 

@@ -6,12 +6,15 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+
 use crate::contenders::EngineSetup;
-use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
+use crate::contenders::engine_options::{EngineOptions, PlaceOption};
 use crate::contenders::stage::{file_bytes_max, image_bytes};
+use crate::experiment::{LabError, Request};
 use crate::hardware::SlowDisk;
 use crate::host::dirty_limit_bytes;
-use crate::options::{named, options, values};
+use crate::options::{List, list, named, number, rate, size};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
@@ -23,15 +26,14 @@ const SETUP_S: u64 = 4;
 /// The assumed dirty limit of the machine if the kernel does not report it.
 const LIMIT_BYTES: u64 = 4 << 30;
 
-named! {
-    /// A race.
-    pub(super) enum WritebackRace {
-        FullSpeed = "full-speed",
-        AtRate = "at-rate",
-        SmallSync = "small-sync",
-        Burst = "burst",
-        Direct = "direct",
-    }
+/// A race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum WritebackRace {
+    FullSpeed,
+    AtRate,
+    SmallSync,
+    Burst,
+    Direct,
 }
 
 /// A contender.
@@ -68,51 +70,69 @@ impl WritebackRace {
     }
 }
 
-options! {
-    pub(super) OPTIONS [POLICY, KNOBS, MEMORY, DIRECTORY] {
-        /// which races
-        RACES: WritebackRace = choice("races", "LIST", "full-speed,at-rate,small-sync,burst,direct");
-        /// bytes a second of the slow disk
-        RATE: u64 = rate("rate", "RATE", "25MB", 1_000_000..=10_000_000_000);
-        /// burst: bytes a second of the fast disk
-        FAST_RATE: u64 = rate("fast-rate", "RATE", "200MB", 1_000_000..=10_000_000_000);
-        /// full-speed, at-rate: how long is written
-        SECONDS: u64 = number("seconds", "N", "45", 2..=600);
-        /// how often each contender runs each race
-        REPEATS: u64 = number("repeats", "N", "3", 1..=20);
-        /// max_bytes of the tuned kernel's device
-        MAX_BYTES: u64 = size("max-bytes", "SIZE", "50MB", 1_000_000..=100_000_000_000);
-        /// burst: bytes written to the fast disk
-        BURST: u64 = size("burst", "SIZE", "400MB", 1_000_000..=4_000_000_000);
-        /// direct: bytes written to the real disk
-        SIZE: u64 = size("size", "SIZE", "2GB", 1 << 20..=100_000_000_000);
-    }
-}
-
-values! {
-    /// The plan of an experiment.
-    #[derive(Debug)]
-    pub(super) struct Plan = read(request) {
-        pub(super) races: Vec<WritebackRace> = RACES.list(request)?,
-        pub(super) memory_bytes: u64 = MEMORY.value_or_quick(request, 64 << 20)?,
-        pub(super) engines: Vec<EngineSetup> = engines(request, memory_bytes)?,
-        pub(super) rate_bytes_per_s: u64 = RATE.value(request)?,
-        pub(super) fast_bytes_per_s: u64 = FAST_RATE.value(request)?,
-        pub(super) seconds: u64 = SECONDS.value_or_quick(request, 2)?,
-        pub(super) fill_s: u64 = if request.quick { 1 } else { FILL_S },
-        pub(super) syncs_s: u64 = if request.quick { 1 } else { SYNCS_S },
-        pub(super) repeats: u64 = REPEATS.value_or_quick(request, 1)?,
-        pub(super) max_bytes: u64 = MAX_BYTES.value_or_quick(request, 16_000_000)?,
-        pub(super) burst_bytes: u64 = BURST.value_or_quick(request, 8_000_000)?,
-        pub(super) direct_bytes: u64 = SIZE.value_or_quick(request, 32 << 20)?,
-        pub(super) directory: PathBuf = directory(request)?,
-        /// The machine's dirty limit.
-        pub(super) limit_bytes: u64 = dirty_limit_bytes().unwrap_or(LIMIT_BYTES),
-        pub(super) quick: bool = request.quick,
-    }
+/// The plan of an experiment.
+#[derive(Debug, clap::Args)]
+pub(super) struct Plan {
+    /// which races
+    #[arg(long, value_name = "LIST", default_value = "full-speed,at-rate,small-sync,burst,direct")]
+    #[arg(value_parser = list(named::<WritebackRace>))]
+    pub(super) races: List<WritebackRace>,
+    /// bytes a second of the slow disk
+    #[arg(long = "rate", value_name = "RATE", default_value = "25MB", value_parser = rate(1_000_000..=10_000_000_000))]
+    pub(super) rate_bytes_per_s: u64,
+    /// burst: bytes a second of the fast disk
+    #[arg(long = "fast-rate", value_name = "RATE", default_value = "200MB")]
+    #[arg(value_parser = rate(1_000_000..=10_000_000_000))]
+    pub(super) fast_bytes_per_s: u64,
+    /// full-speed, at-rate: how long is written
+    #[arg(long, value_name = "N", default_value = "45", value_parser = number(2..=600))]
+    pub(super) seconds: u64,
+    /// how often each contender runs each race
+    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
+    pub(super) repeats: u64,
+    /// max_bytes of the tuned kernel's device
+    #[arg(long, value_name = "SIZE", default_value = "50MB", value_parser = size(1_000_000..=100_000_000_000))]
+    pub(super) max_bytes: u64,
+    /// burst: bytes written to the fast disk
+    #[arg(id = "burst", long, value_name = "SIZE", default_value = "400MB")]
+    #[arg(value_parser = size(1_000_000..=4_000_000_000))]
+    pub(super) burst_bytes: u64,
+    /// direct: bytes written to the real disk
+    #[arg(id = "size", long, value_name = "SIZE", default_value = "2GB", value_parser = size(1 << 20..=100_000_000_000))]
+    pub(super) direct_bytes: u64,
+    #[command(flatten)]
+    pub(super) engine: EngineOptions,
+    #[command(flatten)]
+    place: PlaceOption,
+    #[arg(skip)]
+    pub(super) engines: Vec<EngineSetup>,
+    #[arg(skip)]
+    pub(super) directory: PathBuf,
+    #[arg(skip = FILL_S)]
+    pub(super) fill_s: u64,
+    #[arg(skip = SYNCS_S)]
+    pub(super) syncs_s: u64,
+    /// The machine's dirty limit.
+    #[arg(skip = dirty_limit_bytes().unwrap_or(LIMIT_BYTES))]
+    pub(super) limit_bytes: u64,
+    #[arg(skip)]
+    pub(super) quick: bool,
 }
 
 impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let mut plan: Self = request.read()?;
+        request.shorten("seconds", &mut plan.seconds, 2);
+        request.shorten("repeats", &mut plan.repeats, 1);
+        request.shorten("max_bytes", &mut plan.max_bytes, 16_000_000);
+        request.shorten("burst", &mut plan.burst_bytes, 8_000_000);
+        request.shorten("size", &mut plan.direct_bytes, 32 << 20);
+        if request.quick {
+            (plan.fill_s, plan.syncs_s, plan.quick) = (1, 1, true);
+        }
+        Ok(Self { engines: plan.engine.engines(request)?, directory: plan.place.directory()?, ..plan })
+    }
+
     pub(super) fn subjects(&self, race: WritebackRace) -> Vec<Subject> {
         let ours = self.engines.iter().enumerate().map(|(at, engine)| Subject::Ours(at, engine.name()));
         let first = if race == WritebackRace::Direct {

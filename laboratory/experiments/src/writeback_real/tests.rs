@@ -6,7 +6,7 @@ use crate::experiment::tests::{Reported, given};
 use crate::hardware::SlowDisk;
 
 fn request(pairs: &[(&str, &str)]) -> Request {
-    Request { quick: true, ..given(pairs) }
+    Request { quick: true, ..given(&WRITEBACK_REAL, pairs) }
 }
 
 fn number(row: &Row, name: &str) -> f64 {

@@ -110,18 +110,9 @@ impl Rows {
     fn of(command: &str) -> Self {
         let mut words = command.split(' ');
         let experiment = experiment(words.next().unwrap()).unwrap();
-        let mut request = Request::default();
-        while let Some(word) = words.next() {
-            let name = word.strip_prefix("--").unwrap();
-            let option = || experiment.options.iter().find(|option| option.name == name).expect(name);
-            match name {
-                "quick" => request.quick = true,
-                _ if option().is_switch() => {
-                    request.given.push((name.to_owned(), afflux_experiments::SWITCH_ON.to_owned()))
-                }
-                _ => request.given.push((name.to_owned(), words.next().unwrap().to_owned())),
-            }
-        }
+        let (quick, words): (Vec<&str>, Vec<&str>) = words.partition(|word| *word == "--quick");
+        let options = experiment.command().no_binary_name(true).get_matches_from(words);
+        let request = Request { quick: !quick.is_empty(), measured: false, options };
         let mut rows = Self { experiment, rows: Vec::new() };
         experiment.run(&request, &mut rows).unwrap();
         rows

@@ -1,9 +1,10 @@
 use super::*;
 use crate::experiment::LabError;
-use crate::experiment::tests::given;
+use crate::experiment::tests::asked;
+use crate::s1::S1;
 
 fn read(pairs: &[(&str, &str)]) -> Result<SharedOptions, LabError> {
-    SharedOptions::read(&given(pairs))
+    SharedOptions::read(&asked(&S1, pairs)?)
 }
 
 #[test]

@@ -4,13 +4,12 @@ use serde_json::json;
 
 use super::*;
 use crate::experiment::Request;
+use crate::experiment::tests::given;
+use crate::s4::S4;
 
 #[test]
 fn the_seeds_figures_stand_beside_its_own_load() {
-    let plan = |size: &str| {
-        let given = vec![("size".to_owned(), size.to_owned())];
-        Plan::read(&Request { given, measured: true, ..Request::default() }).unwrap()
-    };
+    let plan = |size: &str| Plan::read(&Request { measured: true, ..given(&S4, &[("size", size)]) }).unwrap();
     let rate = |size| {
         published::mean_rate(&plan(size), Threshold::Centisecs(100))
             .get("rate_mb_per_s")

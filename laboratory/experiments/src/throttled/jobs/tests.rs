@@ -3,11 +3,12 @@
 use afflux_workloads::simulation::JobOutcome;
 
 use super::*;
+use crate::experiment::tests::given;
+use crate::throttled::THROTTLED;
 
 #[test]
 fn a_row_says_what_each_job_waited_for() {
-    let request = Request { quick: true, ..Request::default() };
-    let plan = plan(&request).unwrap();
+    let plan = plan(&Request { quick: true, ..given(&THROTTLED, &[]) }).unwrap();
     let (group, rate) = (&plan.groups[0], &plan.rates[0]);
     let side = simulated::run(group, rate, plan.memory_bytes, None).unwrap();
     let row = row(group, rate, &plan, &side, FigureSource::Simulated, None);
@@ -19,7 +20,7 @@ fn a_row_says_what_each_job_waited_for() {
 
 #[test]
 fn the_answer_has_the_largest_of_all_distances() {
-    let plan = plan(&Request { quick: true, ..Request::default() }).unwrap();
+    let plan = plan(&Request { quick: true, ..given(&THROTTLED, &[]) }).unwrap();
     let (group, rate) = (&plan.groups[0], &plan.rates[0]);
     let side = |bytes, sync_ns| {
         let mut job = JobOutcome { elapsed_ns: 1_000_000_000, ..JobOutcome::default() };

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::*;
-use crate::experiment::Request;
+use crate::experiment::tests::asked;
+use crate::writeback_real::WRITEBACK_REAL;
 
 fn plan(pairs: &[(&str, &str)], quick: bool) -> Result<Plan, String> {
-    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Plan::read(&Request { given, quick, ..Request::default() }).map_err(|error| error.to_string())
+    let request = asked(&WRITEBACK_REAL, pairs).map(|request| Request { quick, ..request });
+    request.and_then(|request| Plan::read(&request)).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -34,7 +35,7 @@ fn what_cannot_be_used_is_refused_with_what_could_be() {
             continue;
         }
         let error = plan(&[(name, value)], false).unwrap_err();
-        assert!(error.starts_with(&format!("--{name} {value}: ")) && error.contains(words), "{error}");
+        assert!(error.contains(&format!("--{name} ")) && error.contains(value) && error.contains(words), "{error}");
     }
 }
 
@@ -65,10 +66,14 @@ fn the_disk_holds_what_may_be_dirty_and_what_is_written() {
 #[test]
 fn the_quick_form_takes_seconds() {
     let quick = plan(&[("policy", "afflux")], true).unwrap();
-    assert_eq!((quick.repeats, quick.memory_bytes, quick.engines[0].memory_bytes), (1, 64 << 20, 64 << 20));
+    assert_eq!((quick.repeats, quick.engine.memory_bytes, quick.engines[0].memory_bytes), (1, 64 << 20, 64 << 20));
     assert!(quick.image_bytes() == 128 << 20 && quick.expected_s(&quick.races) < 120, "{quick:?}");
     let given = plan(&[("policy", "afflux"), ("memory", "128MiB"), ("seconds", "20"), ("repeats", "2")], true).unwrap();
-    assert_eq!((given.memory_bytes, given.engines[0].memory_bytes), (128 << 20, 128 << 20), "what is given counts");
+    assert_eq!(
+        (given.engine.memory_bytes, given.engines[0].memory_bytes),
+        (128 << 20, 128 << 20),
+        "what is given counts"
+    );
     assert_eq!((given.seconds, given.repeats), (20, 2));
     assert!(given.image_bytes() > 20 * given.rate_bytes_per_s, "{given:?}");
 }

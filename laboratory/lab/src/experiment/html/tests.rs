@@ -16,7 +16,7 @@ static NOTHING: Experiment = Experiment {
     labels: &[],
     thread: "Thread: none",
     words: "# Words\n\n## 300 cs\n\nThree seconds,\nin centiseconds.\n",
-    options: &[],
+    options: |command| command,
     can_measure: false,
     run: |_, _| Ok(Findings::default()),
 };
