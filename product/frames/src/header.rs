@@ -9,15 +9,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FRAME_BYTES;
-use crate::layout::{Form, HEADER_BYTES, Layout};
+use crate::layout::{FORM, HEADER_BYTES, Layout};
 
 #[cfg(test)]
 mod tests;
 
-/// Beside the holder: a server has given the memory a number. A version without numbers writes the whole word.
+/// Beside the holder: a server has given the memory a number.
 const HAS_NUMBER: u64 = 1 << 32;
-/// Beside it: the host's record of starts has the server with the number. A version without the record clears it.
-const IS_RECORDED: u64 = 1 << 33;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
 
@@ -34,8 +32,7 @@ mod at {
     pub(super) const VERIFIER: usize = 8;
     pub(super) const STATE: usize = 9;
     pub(super) const RECOVERIES: usize = 10;
-    /// The process in the lower half. In the upper one, [`HAS_NUMBER`](super::HAS_NUMBER) and
-    /// [`IS_RECORDED`](super::IS_RECORDED).
+    /// The process in the lower half. In the upper one, [`HAS_NUMBER`](super::HAS_NUMBER).
     pub(super) const HOLDER: usize = 11;
     pub(super) const NUMBER: usize = 12;
 }
@@ -62,7 +59,10 @@ pub enum HeaderError {
     #[error("it is no arena of this program")]
     Foreign,
     /// Another version wrote it.
-    #[error("it has form {found}, and this version reads forms {}, {} and {}: start the version that wrote it and stop it in order, or remove the memory with all that is unwritten in it", Form::Unchecked as u64, Form::Checked as u64, Form::PRESENT as u64)]
+    #[error(
+        "it has form {found}, and this version reads form {}: start the version that wrote it and stop it in order, or remove the memory with all that is unwritten in it",
+        FORM
+    )]
     Form {
         /// The form that was found.
         found: u64,
@@ -113,7 +113,7 @@ impl<'a> Header<'a> {
         self.set(at::MAGIC, constant[at::MAGIC]);
     }
 
-    /// Whether the memory is an arena of this form, made since the host's start with this number.
+    /// Whether the memory is an arena of this layout, made since the host's start with this number.
     ///
     /// # Errors
     /// It is not, for the first of the reasons that holds.
@@ -173,22 +173,12 @@ impl<'a> Header<'a> {
 
     /// Sets the process that uses the memory.
     pub fn set_holder(self, process: u32) {
-        self.set(at::HOLDER, self.get(at::HOLDER) & (HAS_NUMBER | IS_RECORDED) | u64::from(process));
+        self.set(at::HOLDER, self.get(at::HOLDER) & HAS_NUMBER | u64::from(process));
     }
 
     /// The number of the last server that used the memory. `None` if that server gave it none.
     pub fn number(self) -> Option<u64> {
         (self.get(at::HOLDER) & HAS_NUMBER != 0).then(|| self.get(at::NUMBER))
-    }
-
-    /// Whether the host's record of starts has the last server that used the memory.
-    pub fn is_recorded(self) -> bool {
-        self.get(at::HOLDER) & IS_RECORDED != 0
-    }
-
-    /// Notes that the host's record of starts has the server with the memory's number.
-    pub fn set_recorded(self) {
-        self.words[at::HOLDER].fetch_or(IS_RECORDED, Ordering::AcqRel);
     }
 
     /// Gives the memory a number.
@@ -218,7 +208,7 @@ impl HeaderBytes {
         self.word(at::HOLDER) as u32
     }
 
-    /// The form of the arena, if it was made since the host's start with this number.
+    /// The layout of the arena, if it was made since the host's start with this number.
     ///
     /// # Errors
     /// It is no arena for this program, for the first of the reasons that holds.
@@ -230,7 +220,7 @@ impl HeaderBytes {
 /// The constant part of a header.
 fn constant(layout: Layout, boot: [u8; 16]) -> [u64; at::CHECKSUM + 1] {
     let mut words = [0; at::CHECKSUM + 1];
-    (words[at::MAGIC], words[at::FORM], words[at::LAYOUT]) = (MAGIC, layout.form() as u64, layout.hash());
+    (words[at::MAGIC], words[at::FORM], words[at::LAYOUT]) = (MAGIC, FORM, layout.hash());
     words[at::SIZES] = u64::from(layout.frames()) | u64::from(layout.files()) << 32;
     let boot = u128::from_le_bytes(boot);
     (words[at::BOOT], words[at::BOOT + 1]) = (boot as u64, (boot >> 64) as u64);
@@ -243,7 +233,7 @@ fn checksum(constant: &[u64; at::CHECKSUM + 1]) -> u64 {
     u64::from(crc32c::crc32c(&bytes))
 }
 
-/// The form that a constant part describes.
+/// The layout that a constant part describes.
 fn check(words: &[u64; at::CHECKSUM + 1], boot: [u8; 16]) -> Result<Layout, HeaderError> {
     if words[at::MAGIC] != MAGIC {
         return Err(HeaderError::Foreign);
@@ -251,10 +241,11 @@ fn check(words: &[u64; at::CHECKSUM + 1], boot: [u8; 16]) -> Result<Layout, Head
     if words[at::CHECKSUM] != checksum(words) {
         return Err(HeaderError::Damaged);
     }
-    let form = Form::of(words[at::FORM]).ok_or(HeaderError::Form { found: words[at::FORM] })?;
+    if words[at::FORM] != FORM {
+        return Err(HeaderError::Form { found: words[at::FORM] });
+    }
     let (frames, files) = (words[at::SIZES] as u32, (words[at::SIZES] >> 32) as u32);
     let layout = Layout::new(u64::from(frames) * FRAME_BYTES as u64, files).map_err(|_| HeaderError::Layout)?;
-    let layout = layout.in_form(form);
     match constant(layout, boot) {
         same if same == *words => Ok(layout),
         other if other[at::LAYOUT] != words[at::LAYOUT] => Err(HeaderError::Layout),

@@ -81,32 +81,13 @@ pub struct Layout {
     frames: u32,
     backed_bytes: usize,
     files: u32,
-    form: Form,
     /// It has as much memory for clients' state as any arena has.
     has_most_client_state: bool,
 }
 
-/// The forms that a memory may have. A number changes with each change of the meaning of a header, a slot, a record or
-/// a reply. A reader of each form that a release had stays (`docs/develop/decisions/durable.md`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
-    /// Slots have no checks, and frames no marks.
-    Unchecked = 3,
-    /// A damaged slot is known by its check. A frame with a dirty page has a mark, which is known to be right by
-    /// itself.
-    Checked = 5,
-    /// As before, with the state of clients.
-    WithClients = 6,
-}
-
-impl Form {
-    /// The form of new memories.
-    pub const PRESENT: Self = Self::WithClients;
-
-    pub(crate) fn of(number: u64) -> Option<Self> {
-        [Self::Unchecked, Self::Checked, Self::WithClients].into_iter().find(|form| *form as u64 == number)
-    }
-}
+/// The form of memories. The number changes with each change of the meaning of a header, a slot, a record, a mark, a
+/// reply or a piece of clients' state.
+pub(crate) const FORM: u64 = 7;
 
 /// A part of an arena's memory that is a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,9 +98,9 @@ pub enum Part {
     Records,
     /// One entry for each of the last calls that clients may repeat.
     Replies,
-    /// One entry for each frame, in a memory with checks.
+    /// One entry for each frame: whether its page is dirty.
     Marks,
-    /// The state of clients with sessions, opens and locks, in a memory of the present form.
+    /// The state of clients with sessions, opens and locks.
     Clients,
 }
 
@@ -139,33 +120,13 @@ impl Layout {
         if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(ArenaError::Size { bytes, min, max });
         }
-        Ok(Self {
-            frames: (bytes / FRAME_BYTES as u64) as u32,
-            backed_bytes,
-            files,
-            form: Form::PRESENT,
-            has_most_client_state: false,
-        })
-    }
-
-    /// The same sizes in another form.
-    pub fn in_form(self, form: Form) -> Self {
-        Self { form, ..self }
+        Ok(Self { frames: (bytes / FRAME_BYTES as u64) as u32, backed_bytes, files, has_most_client_state: false })
     }
 
     /// The same with as much memory for clients' state as any arena has: for memory that ends with its process. The
     /// unused part takes no frames of the host.
     pub(crate) fn with_most_client_state(self) -> Self {
         Self { has_most_client_state: true, ..self }
-    }
-
-    pub(crate) fn form(&self) -> Form {
-        self.form
-    }
-
-    /// Whether slots have checks, and frames marks.
-    pub fn has_checks(&self) -> bool {
-        self.form != Form::Unchecked
     }
 
     /// The number of frames.
@@ -188,11 +149,11 @@ impl Layout {
             Part::Files => (self.files as usize, FILE_SLOT_BYTES),
             Part::Records => (self.frames as usize, PAGE_RECORD_BYTES),
             Part::Replies => (REPLIES, REPLY_BYTES),
-            Part::Marks => (if self.has_checks() { self.frames as usize } else { 0 }, PAGE_MARK_BYTES),
+            Part::Marks => (self.frames as usize, PAGE_MARK_BYTES),
             Part::Clients => {
                 let of_frames = self.frames as usize / CLIENT_STATE_FRAMES * FRAME_BYTES;
                 let bytes = if self.has_most_client_state { usize::MAX } else { of_frames }.min(CLIENT_STATE_BYTES_MAX);
-                (if self.form == Form::WithClients { bytes / CLIENT_STATE_BYTES } else { 0 }, CLIENT_STATE_BYTES)
+                (bytes / CLIENT_STATE_BYTES, CLIENT_STATE_BYTES)
             }
         }
     }
@@ -227,7 +188,7 @@ impl Layout {
         self.frame_bytes().end
     }
 
-    /// Equal for memories of one form alone.
+    /// Equal for memories of the same sizes alone.
     pub(crate) fn hash(&self) -> u64 {
         let numbers = [
             FRAME_BYTES,
@@ -243,19 +204,14 @@ impl Layout {
             self.part(Part::Replies).start,
             self.frame_bytes().start,
             self.bytes(),
+            PAGE_MARK_BYTES,
+            self.part(Part::Marks).start,
+            CLIENT_STATE_BYTES,
+            self.part(Part::Clients).start,
         ];
-        let marks = [PAGE_MARK_BYTES, self.part(Part::Marks).start];
-        let marks = if self.has_checks() { &marks[..] } else { &[] };
-        let clients = [CLIENT_STATE_BYTES, self.part(Part::Clients).start];
-        let clients = if self.form == Form::WithClients { &clients[..] } else { &[] };
         // FNV-1a: a hash that no library's next version changes.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        numbers
-            .iter()
-            .chain(marks)
-            .chain(clients)
-            .flat_map(|number| (*number as u64).to_le_bytes())
-            .fold(0xcbf2_9ce4_8422_2325, step)
+        numbers.iter().flat_map(|number| (*number as u64).to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, step)
     }
 }
 

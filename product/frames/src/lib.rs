@@ -23,7 +23,7 @@ pub use cpu::run_as_cpu;
 pub use frames::Frames;
 pub use header::{ArenaState, Header, HeaderBytes, HeaderError};
 pub use layout::{
-    ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, CLIENT_STATE_BYTES, FILE_SLOT_BYTES, FILE_SLOTS, Form, HEADER_BYTES,
+    ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, CLIENT_STATE_BYTES, FILE_SLOT_BYTES, FILE_SLOTS, HEADER_BYTES,
     HUGE_FRAMES, Layout, PAGE_RECORD_BYTES, Part, REPLY_BYTES, STAMP_BYTES,
 };
 pub use magazines::{Effort, Watermarks};

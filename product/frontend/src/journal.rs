@@ -54,9 +54,6 @@ const STEP: u64 = u16::MAX as u64;
 /// The identity of a call: hashes, or numbers that nobody makes up.
 pub type CallKey = [u64; at::VALUE - at::KEY];
 
-/// The key of a call, and the one that earlier versions gave it.
-pub type CallKeys = [CallKey; 2];
-
 /// The user that may repeat a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryOwner {
@@ -315,30 +312,28 @@ impl CallJournal {
         }
     }
 
-    /// The slot of a call of an earlier process, and the key that it has there.
-    fn find(&self, slots: &Slots, keys: &CallKeys) -> Option<(CallKey, usize)> {
-        let found = |key: &CallKey| Some((*key, *slots.earlier.get(key)?));
-        keys.iter().filter_map(found).find(|(key, slot)| self.key(*slot).as_ref() == Some(key))
+    /// The slot of a call of an earlier process.
+    fn find(&self, slots: &Slots, key: &CallKey) -> Option<usize> {
+        slots.earlier.get(key).copied().filter(|slot| self.key(*slot).as_ref() == Some(key))
     }
 
     /// The steps of a call that an earlier process has done. The caller asks once, before [`CallJournal::begin`] or
     /// through it.
-    pub fn earlier(&self, keys: &CallKeys) -> EarlierProgress {
-        let found = self.find(&self.lock(), keys);
-        found.map_or(EarlierProgress::Nothing, |(_, slot)| self.earlier_at(slot))
+    pub fn earlier(&self, key: &CallKey) -> EarlierProgress {
+        let found = self.find(&self.lock(), key);
+        found.map_or(EarlierProgress::Nothing, |slot| self.earlier_at(slot))
     }
 
     /// Begins a call, before the host is asked. `value` is the wall clock's time, say, and `object` the number of the
     /// object that a rename is about. Also returns what an earlier process has done of the same call.
-    pub fn begin(self: &Arc<Self>, keys: CallKeys, value: u64, object: u64) -> (JournalCall, EarlierProgress) {
+    pub fn begin(self: &Arc<Self>, key: CallKey, value: u64, object: u64) -> (JournalCall, EarlierProgress) {
         let mut slots = self.lock();
-        if let Some((key, slot)) = self.find(&slots, &keys) {
+        if let Some(slot) = self.find(&slots, &key) {
             slots.earlier.remove(&key);
             slots.resume((self.form.owner)(&key), slot);
             let entry = RunningEntry { of: Arc::clone(self), key, slot: Some(slot) };
             return (JournalCall(Arc::new(entry)), self.earlier_at(slot));
         }
-        let [key, _] = keys;
         let slot = slots.take((self.form.owner)(&key), self.count);
         let call = JournalCall(Arc::new(RunningEntry { of: Arc::clone(self), key, slot }));
         call.note(value, object);

@@ -23,7 +23,7 @@ pub mod trace;
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
 pub use counted::{AnsweredSum, CountedRow, RowKind};
 pub use journal::{
-    CallJournal, CallKey, CallKeys, DoneStep, ENTRY_WORDS_MIN, EarlierProgress, EntryForm, EntryOwner, JournalCall,
+    CallJournal, CallKey, DoneStep, ENTRY_WORDS_MIN, EarlierProgress, EntryForm, EntryOwner, JournalCall,
 };
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};

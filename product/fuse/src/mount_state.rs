@@ -28,15 +28,13 @@ use crate::reply::Errno;
 use crate::slots::{self, SlotId};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
-/// Another form has another number. Readers of the forms since 2 stay (`docs/develop/decisions/durable.md`).
-const FORM: u64 = 3;
-/// The form before had more grants, and changes in a form of their own in the words behind them.
-const FORM_BEFORE: u64 = 2;
+/// Another form has another number.
+const FORM: u64 = 4;
 
 const HEADER_WORDS: usize = 64;
 const HANDLE_WORDS: usize = HANDLE_BYTES_MAX / 8;
 /// Grants that are remembered. Fewer are unanswered at a time, unless a thread stands still for so many calls.
-const GRANTS: usize = 3071;
+const GRANTS: usize = 3072;
 const GRANT_WORDS: usize = 4;
 /// Changes that are remembered.
 const CHANGES: usize = 1024;
@@ -48,9 +46,7 @@ const FILE_WORDS: usize = 5 + HANDLE_WORDS;
 
 const GRANTS_AT: usize = HEADER_WORDS;
 const CHANGES_AT: usize = GRANTS_AT + GRANTS * GRANT_WORDS;
-/// So many words stay unused, for [`MountState::convert_changes`].
-const SPARE_WORDS: usize = 4;
-const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS + SPARE_WORDS;
+const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS;
 const NODES_AT: usize = FILES_AT + OPEN_FILES_MAX * FILE_WORDS;
 
 /// Words for as many nodes as a mount may have.
@@ -116,8 +112,7 @@ const NODES: PersistedRecordTable =
 const LOOKUPS_AT: usize = NODE_WORDS - 1;
 /// The write verifier follows an open file's opener.
 const VERIFIER_AT: usize = FILE_WORDS - 1;
-/// The bit of a synchronous file beside its process: Linux's numbers of processes end at 2^22. Earlier versions of this
-/// form take the bit for a part of the number, which only names the payer.
+/// The bit of a synchronous file beside its process: Linux's numbers of processes end at 2^22.
 const SYNCHRONOUS: u32 = 1 << 31;
 /// Bits of the check beside a word that changes alone.
 const WORD_CHECK_BITS: u32 = 24;
@@ -137,7 +132,7 @@ pub(crate) struct PersistedOpenFile {
     /// The process that opened it; zero if that was not known.
     pub(crate) process: u32,
     pub(crate) user: u32,
-    /// It was opened with O_SYNC or O_DSYNC. Versions that did not persist this wrote false.
+    /// It was opened with O_SYNC or O_DSYNC.
     pub(crate) is_synchronous: bool,
     /// The write verifier under which the server last reported no loss to its program.
     pub(crate) verifier: ShortVerifier,
@@ -171,7 +166,7 @@ impl MountState {
         state.word(at::NODES).store(state.nodes as u64, Ordering::Relaxed);
         state.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
         [FILES, NODES].iter().for_each(|table| table.set_used(&state.words, 0));
-        state.word(at::FORM_CHECK).store(state.form_check(FORM), Ordering::Release);
+        state.word(at::FORM_CHECK).store(state.form_check(), Ordering::Release);
         Ok(state)
     }
 
@@ -181,11 +176,8 @@ impl MountState {
     /// It is no such memory, or it is damaged.
     pub fn inherited(words: PersistedWords) -> Result<Self, MountStateError> {
         let state = Self::sized(words)?;
-        let form = state.value(at::FORM);
-        let is_ours = state.value(at::MAGIC) == MAGIC && (FORM_BEFORE..=FORM).contains(&form);
-        // A kill may have come between the check of the new form and its number.
-        let is_checked = (form..=FORM).any(|form| state.value(at::FORM_CHECK) == state.form_check(form));
-        if !is_ours || !is_checked {
+        let is_ours = state.value(at::MAGIC) == MAGIC && state.value(at::FORM) == FORM;
+        if !is_ours || state.value(at::FORM_CHECK) != state.form_check() {
             return Err(MountStateError::Form);
         }
         if state.value(at::NODES) != state.nodes as u64 {
@@ -194,11 +186,6 @@ impl MountState {
         state.agreed().ok_or(MountStateError::NotAgreed)?;
         state.nodes()?;
         state.files()?;
-        if form != FORM {
-            state.convert_changes();
-            state.word(at::FORM_CHECK).store(state.form_check(FORM), Ordering::Release);
-            state.word(at::FORM).store(FORM, Ordering::Release);
-        }
         Ok(state)
     }
 
@@ -228,8 +215,8 @@ impl MountState {
         self.word(at).load(Ordering::Acquire)
     }
 
-    fn form_check(&self, form: u64) -> u64 {
-        words_checksum((0..at::FORM_CHECK).map(|at| if at == at::FORM { form } else { self.value(at) }))
+    fn form_check(&self) -> u64 {
+        words_checksum((0..at::FORM_CHECK).map(|at| self.value(at)))
     }
 
     /// The agreement of INIT, once there is one.
@@ -336,12 +323,6 @@ fn handle_of(words: &[AtomicU64]) -> Option<FileHandle> {
     FileHandle::from_bytes(bytes.get(..usize::try_from(value(0)).ok()?)?)
 }
 
-/// Words of an entry in the form before: the request, the state with its check, the value, the object.
-const WORDS_BEFORE: usize = 4;
-const STATE_BITS: u64 = 0xff;
-const BEGUN: u64 = 1;
-const DONE: u64 = 2;
-
 /// The key of a change is the request's number and its user. The kernel's numbers grow.
 const CHANGE_FORM: EntryForm = EntryForm {
     words: CHANGE_WORDS,
@@ -368,7 +349,7 @@ impl BegunChange {
     ) -> Result<Self, Errno> {
         let Some(journal) = journal else { return Ok(Self { entry: None, before: Before::Nothing }) };
         let number = unique & !UNIQUE_RESENT;
-        let (entry, left) = journal.begin([[number, user.into(), 0], [number, 0, 0]], value, object);
+        let (entry, left) = journal.begin([number, user.into(), 0], value, object);
         if unique & UNIQUE_RESENT == 0 {
             if left != EarlierProgress::Nothing {
                 // The kernel has given the number of an earlier request again.
@@ -411,25 +392,6 @@ impl MountState {
     /// The journal of changes, with those of earlier servers.
     pub(crate) fn changes(&self) -> Arc<CallJournal> {
         CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_FORM)
-    }
-
-    /// Converts the changes of the form before into entries of the journal.
-    ///
-    /// An entry is twice as long as before, and the last ones lie at the offsets of the old ones. Each new entry
-    /// overwrites only old ones that have become entries. So a kill in between loses none, and the next server goes on.
-    fn convert_changes(&self) {
-        let journal = self.changes();
-        for at in (0..CHANGES).map(|slot| FILES_AT - (CHANGES - slot) * WORDS_BEFORE) {
-            let [unique, state, value, object] = [0, 1, 2, 3].map(|word| self.value(at + word));
-            let is_whole = state & !STATE_BITS == words_checksum([unique, value, object]) & !STATE_BITS;
-            if unique == 0 || !is_whole || !matches!(state & STATE_BITS, BEGUN | DONE) {
-                continue;
-            }
-            let (entry, _) = journal.begin([[unique, 0, 0]; 2], value, object);
-            if state & STATE_BITS == DONE {
-                entry.answered(0, &[], 1);
-            }
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    ByteBounds, CallJournal, CallKeys, ConnectionQuota, EarlierProgress, Output, Party, Peer, ProtocolError,
+    ByteBounds, CallJournal, CallKey, ConnectionQuota, EarlierProgress, Output, Party, Peer, ProtocolError,
     ProtocolMachine, RecordedCall, trace::TracedOperation,
 };
 use afflux_volume::{Platform, Volume};
@@ -475,7 +475,7 @@ impl<P: Platform> Connection<P> {
             let journal = server.persisted_replies.clone().map(|journal| (journal, server.replies.hashed(&key)));
             Box::pin(async move {
                 match journal {
-                    Some((journal, keys)) => persisted_reply(&volume, &journal, keys, call).await,
+                    Some((journal, key)) => persisted_reply(&volume, &journal, key, call).await,
                     None => reply_to(&volume, call).await,
                 }
             })
@@ -639,10 +639,10 @@ async fn reply_to<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> CachedR
 async fn persisted_reply<P: Platform>(
     volume: &Volume<P>,
     journal: &Arc<CallJournal>,
-    keys: CallKeys,
+    key: CallKey,
     mut call: WaitingCall,
 ) -> CachedReply {
-    let (entry, left) = journal.begin(keys, wall_ns(volume), 0);
+    let (entry, left) = journal.begin(key, wall_ns(volume), 0);
     let before = left.before(0);
     if let EarlierProgress::Answered { code, bytes, .. } = left {
         let status = NfsStatus::from_code(code).unwrap_or(NfsStatus::Serverfault);

@@ -110,20 +110,6 @@ fn memory_is_refused_if_the_state_directory_is_lost() {
     assert!(place.on_disk() == bytes);
 }
 
-/// A version without numbers takes the file of the verifier at its start, and leaves one without a number in order.
-#[test]
-fn memory_is_refused_after_a_server_of_an_earlier_version() {
-    for left in [None, Some("0123456789abcdef\n")] {
-        let Some(place) = Place::new() else { return };
-        place.killed_with_bytes();
-        let committed = Bytes::new(23).vec(50_000);
-        fs::write(place.data.join("f"), &committed).unwrap();
-        fs::remove_file(place.state().join("write-verifier")).unwrap();
-        left.into_iter().for_each(|text| fs::write(place.state().join("write-verifier"), text).unwrap());
-        place.must_refuse_and_go_on(&committed);
-    }
-}
-
 #[test]
 fn memory_is_refused_if_the_number_cannot_be_read() {
     let Some(place) = Place::new() else { return };

@@ -256,7 +256,7 @@ fn memory_is_taken_after_a_server_of_a_directory_beside() {
 }
 
 #[test]
-fn memory_is_refused_if_the_record_of_starts_is_lost_unless_its_version_has_none() {
+fn memory_is_refused_if_the_record_of_starts_is_lost() {
     let Some(two) = Two::of_disk() else { return };
     two.killed();
     let record = two.state().join("starts");
@@ -268,14 +268,6 @@ fn memory_is_refused_if_the_record_of_starts_is_lost_unless_its_version_has_none
     let said = two.place.refused(&[]);
     assert!(said.contains("is unknown (the record of starts: ") && said.contains("starts: it is of another"), "{said}");
     fs::write(&record, &text).unwrap();
-    two.place.start_with(&LAZY).kill();
-    // The mark in the header, which a version without the record clears with each start.
-    fs::remove_file(&record).unwrap();
-    let mut memory = OpenOptions::new().read(true).write(true).open(two.place.arena()).unwrap();
-    let mut header = [0; 96];
-    std::io::Read::read_exact(&mut memory, &mut header).unwrap();
-    assert_eq!(header[92], 3);
-    std::os::unix::fs::FileExt::write_all_at(&memory, &[1], 92).unwrap();
     two.place.start().stop();
     assert!(two.on_disk() == Bytes::new(21).vec(100_000));
 }

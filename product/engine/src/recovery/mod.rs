@@ -2,8 +2,7 @@
 //! they are adopted.
 //!
 //! A thread that was killed stood between two stores, and all its earlier stores are seen. So each frame is in a state
-//! of the table below, or its memory was damaged. A frame's mark says whether its page is dirty; in memory without
-//! marks, a `PRESENT` record with dirty sectors does.
+//! of the table below, or its memory was damaged. A frame's mark says whether its page is dirty.
 //!
 //! | found | cause | taken as |
 //! | --- | --- | --- |

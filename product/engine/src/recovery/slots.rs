@@ -3,11 +3,10 @@
 //! Owns: the words of a slot and the order in which they are stored.
 //! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
 //! Invariants: each word that decides about bytes has a check over the slot, the key and itself
-//! (`no_damage_of_one_word_moves_a_page_to_another_place`), in memory whose form has checks. The word with state and
-//! checksum is stored last when a slot becomes live, and first when it becomes free. The size is stored before any
-//! client sees it. An intent is stored before the device is asked and cleared after the cache has followed. A flush is
-//! owed before the page that needs it becomes clean, and until one succeeds. Between two stores a later process finds
-//! the state before or after.
+//! (`no_damage_of_one_word_moves_a_page_to_another_place`). The word with state and checksum is stored last when a slot
+//! becomes live, and first when it becomes free. The size is stored before any client sees it. An intent is stored
+//! before the device is asked and cleared after the cache has followed. A flush is owed before the page that needs it
+//! becomes clean, and until one succeeds. Between two stores a later process finds the state before or after.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -115,20 +114,18 @@ pub(crate) enum SlotContent {
 /// The slots of an arena.
 pub(crate) struct FileSlots {
     table: FrameTable<[AtomicU64; at::END]>,
-    /// Whether the memory's form has checks beside that of a key.
-    checked: bool,
     stores: Arc<Stores>,
 }
 
 impl FileSlots {
     pub(crate) fn of(memory: &Arc<Memory>, stores: Arc<Stores>) -> Arc<Self> {
-        Arc::new(Self { table: memory.table(Part::Files), checked: memory.layout().has_checks(), stores })
+        Arc::new(Self { table: memory.table(Part::Files), stores })
     }
 
     /// The live word of a slot with this key.
-    fn live_word(&self, slot: u32, key: &FileKey) -> u64 {
+    fn live_word(slot: u32, key: &FileKey) -> u64 {
         // Another slot has another number here.
-        let slot = if self.checked { slot.wrapping_mul(0x9e37_79b9) } else { 0 };
+        let slot = slot.wrapping_mul(0x9e37_79b9);
         LIVE | u64::from(key.len) << 8 | u64::from(crc32c::crc32c(key.as_bytes()) ^ slot) << 32
     }
 
@@ -139,9 +136,9 @@ impl FileSlots {
     }
 
     /// The kind of an intent with its check.
-    fn intent_word(&self, live: u64, kind: u64, offset: u64, len: u64) -> u64 {
+    fn intent_word(live: u64, kind: u64, offset: u64, len: u64) -> u64 {
         let check = mixed(mixed(mixed(offset) ^ len) ^ (live & !0xffff_ffff | kind)) >> 32;
-        kind | if self.checked { check << 32 } else { 0 }
+        kind | check << 32
     }
 
     /// The number of slots.
@@ -157,11 +154,11 @@ impl FileSlots {
             let bytes = bytes.try_into().unwrap_or_default();
             word.store(u64::from_le_bytes(bytes), Ordering::Release);
         }
-        let live = self.live_word(slot, key);
+        let live = Self::live_word(slot, key);
         words[at::SIZE].store(size, Ordering::Release);
-        words[at::INTENT].store(self.intent_word(live, NO_INTENT, 0, 0), Ordering::Release);
+        words[at::INTENT].store(Self::intent_word(live, NO_INTENT, 0, 0), Ordering::Release);
         let check = Self::size_check(live, size);
-        words[at::SIZE_CHECK].store(if self.checked { check << 32 | check } else { 0 }, Ordering::Release);
+        words[at::SIZE_CHECK].store(check << 32 | check, Ordering::Release);
         words[at::FLUSHED].store(FLUSHED, Ordering::Release);
         self.stores.point();
         words[at::STATE].store(live, Ordering::Release);
@@ -189,9 +186,9 @@ impl FileSlots {
         }
         let bytes: Vec<u8> = (at::KEY..at::END).flat_map(|at| get(at).to_le_bytes()).collect();
         let len = (state >> 8 & 0xff) as usize;
-        let key = bytes.get(..len).and_then(FileKey::new).filter(|key| self.live_word(slot, key) == state);
+        let key = bytes.get(..len).and_then(FileKey::new).filter(|key| Self::live_word(slot, key) == state);
         let [kind, offset, len] = [at::INTENT, at::INTENT + 1, at::INTENT + 2].map(get);
-        let has_kind = |number, offset, len| kind == self.intent_word(state, number, offset, len);
+        let has_kind = |number, offset, len| kind == Self::intent_word(state, number, offset, len);
         let intent = match kind & 0xff {
             NO_INTENT if has_kind(NO_INTENT, 0, 0) => Some(None),
             SIZE if has_kind(SIZE, offset, len) && offset <= FILE_BYTES_MAX => Some(Some(Intent::Size(offset))),
@@ -204,7 +201,7 @@ impl FileSlots {
         let is_flushed = get(at::FLUSHED) == FLUSHED;
         let (size, checks) = (get(at::SIZE), get(at::SIZE_CHECK));
         let size_check = Self::size_check(state, size);
-        let is_size = !self.checked || size_check == checks >> 32 || size_check == checks & 0xffff_ffff;
+        let is_size = size_check == checks >> 32 || size_check == checks & 0xffff_ffff;
         match (key, intent) {
             (Some(key), Some(intent)) if is_size && size <= FILE_BYTES_MAX => {
                 SlotContent::Live(SlotFile { key, size, intent, is_flushed })
@@ -232,11 +229,9 @@ impl PersistedFile {
 
     /// Called before any client sees the size. The check of both sizes comes first: each of them has one then.
     pub(crate) fn store_size(&self, size: u64) {
-        if self.slots.checked {
-            let (live, before) = (self.get(at::STATE), self.get(at::SIZE));
-            let check = |size| FileSlots::size_check(live, size);
-            self.store(at::SIZE_CHECK, check(size) << 32 | check(before));
-        }
+        let (live, before) = (self.get(at::STATE), self.get(at::SIZE));
+        let check = |size| FileSlots::size_check(live, size);
+        self.store(at::SIZE_CHECK, check(size) << 32 | check(before));
         self.store(at::SIZE, size);
     }
 
@@ -258,12 +253,12 @@ impl PersistedFile {
         };
         self.store(at::INTENT + 1, offset);
         self.store(at::INTENT + 2, len);
-        self.store(at::INTENT, self.slots.intent_word(self.get(at::STATE), kind, offset, len));
+        self.store(at::INTENT, FileSlots::intent_word(self.get(at::STATE), kind, offset, len));
     }
 
     /// Called after the cache has followed, or the device has refused; before any caller gets the answer.
     pub(crate) fn end(&self) {
-        self.store(at::INTENT, self.slots.intent_word(self.get(at::STATE), NO_INTENT, 0, 0));
+        self.store(at::INTENT, FileSlots::intent_word(self.get(at::STATE), NO_INTENT, 0, 0));
     }
 
     /// No record names the file any more, but for clean pages.

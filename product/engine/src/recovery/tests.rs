@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::{Form, FrameTable, Layout, Part};
+use afflux_frames::{FrameTable, Layout, Part};
 use afflux_pages::page::{DETACHED, DIRTY, GUARD, PIN, PRESENT, PageIdentity, READING, UPTODATE, WRITEBACK, WRITER};
 
 use super::*;
@@ -19,11 +19,7 @@ struct Arena {
 
 impl Arena {
     fn new() -> Self {
-        Self::of(Form::PRESENT)
-    }
-
-    fn of(form: Form) -> Self {
-        let memory = Memory::anonymous(Layout::new(64 * 4096, 16).unwrap().in_form(form)).unwrap();
+        let memory = Memory::anonymous(Layout::new(64 * 4096, 16).unwrap()).unwrap();
         let slots = FileSlots::of(&memory, Arc::default());
         for slot in 0..2 {
             slots.keep(slot, &key(slot), 1 << 20).unwrap();
@@ -111,14 +107,12 @@ fn each_state_that_a_kill_leaves_is_taken_as_the_table_says() {
         (PRESENT | UPTODATE | DIRTY | WRITER, SECTORS, true),
         (PRESENT | UPTODATE | DIRTY | (3 * GUARD) | (2 * PIN), SECTORS, true),
     ] {
-        for form in [Form::Unchecked, Form::PRESENT] {
-            let arena = Arena::of(form);
-            arena.page(9, 1, 5, flags, dirty);
-            let seen = arena.look();
-            let found = seen.files.get(&key(1)).map(|file| &file.pages[0]).map(|page| (page.page, page.dirty));
-            assert_eq!(found, is_dirty.then_some((5, dirty)), "{flags:#x} in {form:?}");
-            assert_eq!(seen.quarantined, Quarantined::default(), "{flags:#x} in {form:?}");
-        }
+        let arena = Arena::new();
+        arena.page(9, 1, 5, flags, dirty);
+        let seen = arena.look();
+        let found = seen.files.get(&key(1)).map(|file| &file.pages[0]).map(|page| (page.page, page.dirty));
+        assert_eq!(found, is_dirty.then_some((5, dirty)), "{flags:#x}");
+        assert_eq!(seen.quarantined, Quarantined::default(), "{flags:#x}");
     }
 }
 
@@ -137,32 +131,21 @@ fn of_two_frames_of_a_page_the_one_with_more_dirty_sectors_counts() {
 
 #[test]
 fn what_no_kill_leaves_is_quarantined() {
-    let (none, all) = (&[][..], &[Form::PRESENT][..]);
-    for (frames, forms, what) in [
-        (vec![(0, 3, PRESENT | DIRTY, 1_u8), (0, 3, PRESENT | DIRTY, 2)], all, "two frames, neither with more"),
-        (vec![(0, 3, PRESENT | DIRTY, 1), (0, 3, PRESENT | DIRTY, 3), (0, 3, PRESENT | DIRTY, 7)], all, "three frames"),
-        (vec![(2, 3, PRESENT | DIRTY, 1)], all, "a file in no slot"),
-        (vec![(99, 3, PRESENT | DIRTY, 1)], all, "a slot that the arena does not have"),
-        (vec![(0, 1 << 51, PRESENT | DIRTY, 1)], all, "past the largest file"),
-        (vec![(0, 3, PRESENT | DIRTY | WRITEBACK, 1)], none, "dirty and being written"),
-        (vec![(0, 3, PRESENT | DIRTY | DETACHED, 1)], none, "in the index and out of it"),
-        (vec![(0, 3, PRESENT | DIRTY | 1 << 52, 1)], none, "a flag that does not exist"),
+    for (frames, what) in [
+        (vec![(0, 3, 1_u8), (0, 3, 2)], "two frames, neither with more"),
+        (vec![(0, 3, 1), (0, 3, 3), (0, 3, 7)], "three frames"),
+        (vec![(2, 3, 1)], "a file in no slot"),
+        (vec![(99, 3, 1)], "a slot that the arena does not have"),
+        (vec![(0, 1 << 51, 1)], "past the largest file"),
     ] {
-        // Where there are marks, no flag counts.
-        for form in [&[Form::Unchecked][..], forms].concat() {
-            let arena = Arena::of(form);
-            for (frame, (file, index, word, dirty)) in (10..).zip(&frames) {
-                arena.page(frame, *file, *index, *word, Sectors(*dirty));
-            }
-            let seen = arena.look();
-            assert_eq!(seen.quarantined.pages, frames.len() as u64, "{what} in {form:?}");
-            assert!(seen.files.values().all(|file| file.pages.is_empty()), "{what} in {form:?}");
+        let arena = Arena::new();
+        for (frame, (file, index, dirty)) in (10..).zip(&frames) {
+            arena.page(frame, *file, *index, PRESENT | DIRTY, Sectors(*dirty));
         }
+        let seen = arena.look();
+        assert_eq!(seen.quarantined.pages, frames.len() as u64, "{what}");
+        assert!(seen.files.values().all(|file| file.pages.is_empty()), "{what}");
     }
-    let arena = Arena::of(Form::Unchecked);
-    arena.page(1, 0, 3, PRESENT | DIRTY, SECTORS);
-    arena.pages.set_sectors(FrameId::new(1), Sectors(1));
-    assert_eq!(arena.look().quarantined.pages, 1, "dirty sectors that are not valid");
 }
 
 #[test]
@@ -245,18 +228,13 @@ fn random_bytes_yield_no_page_to_write_home() {
 /// Random records name files that exist. Each page that the scan finds obeys the rules.
 #[test]
 fn random_records_of_live_files_are_taken_only_if_they_keep_the_rules() {
-    for form in [Form::Unchecked, Form::PRESENT] {
-        let mut taken = 0;
-        for seed in 0..2_000 {
-            taken += random_records(form, seed);
-        }
-        assert!(taken > 1_000, "some records of {form:?} keep the rules by chance: {taken}");
-    }
+    let taken: usize = (0..2_000).map(random_records).sum();
+    assert!(taken > 1_000, "some records keep the rules by chance: {taken}");
 }
 
 /// Returns how many pages are taken.
-fn random_records(form: Form, seed: u64) -> usize {
-    let (arena, mut next) = (Arena::of(form), random(seed));
+fn random_records(seed: u64) -> usize {
+    let (arena, mut next) = (Arena::new(), random(seed));
     Arena::fill(&arena.entries()[1], &mut next);
     for (frame, record) in arena.records.iter().enumerate() {
         // Few files, few pages, and flags as a thread might leave them.
@@ -272,8 +250,6 @@ fn random_records(form: Form, seed: u64) -> usize {
     for file in seen.files.values() {
         for found in &file.pages {
             let record = arena.records[found.frame.index()].each_ref().map(|word| word.load(Ordering::Relaxed));
-            let is_legal = record[0] & PRESENT != 0 && record[0] & (DIRTY | WRITEBACK) != DIRTY | WRITEBACK;
-            assert!(is_legal || form == Form::PRESENT, "seed {seed}");
             assert_eq!((record[1] & 7, record[2] as u32), (found.page, file.slot), "seed {seed}");
             assert_eq!((record[2] >> 40) as u8, found.dirty.0, "seed {seed}");
             assert!(!found.dirty.is_empty(), "seed {seed}");
@@ -450,18 +426,4 @@ fn a_size_has_a_check_between_its_stores() {
         assert_eq!(arena.look().quarantined.files, 1);
         words[4][1].store(size, Ordering::Relaxed);
     }
-}
-
-/// Memory of the form before checks is believed, as ever.
-#[test]
-fn memory_without_checks_is_found() {
-    let arena = Arena::of(Form::Unchecked);
-    assert_eq!(arena.memory.header().check([0; 16]), Ok(()));
-    let slots = FileSlots::of(&arena.memory, Arc::default());
-    let persisted = slots.keep(1, &key(1), 77).unwrap();
-    persisted.store_size(1 << 20);
-    arena.page(9, 1, 5, PRESENT | UPTODATE | DIRTY, SECTORS);
-    let seen = arena.look();
-    assert_eq!((pages_of(&seen, 1), seen.quarantined), (vec![(5, 9)], Quarantined::default()));
-    assert_eq!(seen.files[&key(1)].size, 1 << 20);
 }

@@ -7,56 +7,19 @@ fn memory(words: &[u64]) -> MountState {
     MountState { words: Arc::new(words), nodes: 64 }
 }
 
-fn words(of: &MountState) -> Vec<u64> {
-    of.all().iter().map(|word| word.load(Ordering::Relaxed)).collect()
-}
-
-fn unique(slot: usize) -> u64 {
-    2 * (slot as u64 + 1)
-}
-
-/// Memory of the form before, with a change in each slot. Each third one is done.
-fn memory_before() -> Vec<u64> {
+// rule: a mount's memory of another form is refused
+// kept in: `product/fuse/src/mount_state.rs`
+#[test]
+fn memory_of_another_form_is_refused() {
     let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
     state.note_agreed(Agreed { minor: 45, flags: 0 });
-    let mut words = words(&state);
-    words[at::FORM] = FORM_BEFORE;
-    words[at::FORM_CHECK] = state.form_check(FORM_BEFORE);
-    for (slot, entry) in words[FILES_AT - CHANGES * WORDS_BEFORE..FILES_AT].chunks_mut(WORDS_BEFORE).enumerate() {
-        let (value, object) = (1000 + slot as u64, slot as u64);
-        let state = if slot.is_multiple_of(3) { DONE } else { BEGUN };
-        let check = words_checksum([unique(slot), value, object]) & !STATE_BITS;
-        entry.copy_from_slice(&[unique(slot), check | state, value, object]);
+    let inherited = || MountState::inherited(Arc::clone(&state.words)).err();
+    assert_eq!(inherited(), None);
+    for form in [FORM - 1, FORM + 1] {
+        state.word(at::FORM).store(form, Ordering::Relaxed);
+        state.word(at::FORM_CHECK).store(state.form_check(), Ordering::Relaxed);
+        assert_eq!(inherited(), Some(MountStateError::Form));
     }
-    words
-}
-
-fn has_all(words: &[u64]) -> bool {
-    let changes = MountState::inherited(memory(words).words).unwrap().changes();
-    (0..CHANGES).all(|slot| {
-        let before = match slot.is_multiple_of(3) {
-            true => Before::Done { object: 0 },
-            false => Before::Begun { value: 1000 + slot as u64, object: slot as u64 },
-        };
-        changes.begin([[unique(slot), 0, 0]; 2], 0, 0).1.before(0) == before
-    })
-}
-
-#[test]
-fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
-    let before = memory_before();
-    let turned = words(&MountState::inherited(memory(&before).words).unwrap());
-    assert!(has_all(&before) && has_all(&turned));
-    for stopped_at in (CHANGES_AT..FILES_AT).step_by(97).chain(FILES_AT - 9..FILES_AT) {
-        let mut part = before.clone();
-        part[CHANGES_AT..stopped_at].copy_from_slice(&turned[CHANGES_AT..stopped_at]);
-        // The check of an entry is stored last.
-        part[CHANGES_AT + (stopped_at - CHANGES_AT) / CHANGE_WORDS * CHANGE_WORDS] = 0;
-        assert!(has_all(&part), "{stopped_at}");
-    }
-    let mut part = turned.clone();
-    part[at::FORM] = FORM_BEFORE;
-    assert!(has_all(&part), "the number of the form is stored last");
 }
 
 #[test]

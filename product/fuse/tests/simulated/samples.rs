@@ -1,12 +1,11 @@
-//! Memory that killed servers left, one sample of each form: `samples/*.txt`. A server of this version takes each over.
+//! Memory that a killed server left, a sample of the form of each: `samples/*.txt`. A server takes it over.
 //!
-//! A new form gets new samples (`AFFLUX_NEW_SAMPLES=1` writes them), and these stay. The host's files are made by the
+//! A new form gets new samples in place of these (`AFFLUX_NEW_SAMPLES=1` writes them). The host's files are made by the
 //! calls that the server of the samples got, so the samples name them. A line is an offset in bytes and the words from
 //! there on.
 
-//! rule: each version goes on with the memory that a killed server of any form since the first release left, or writes
-//! it home kept in: `product/frames/src/header.rs`, `product/engine/src/recovery/mod.rs`,
-//! `product/fuse/src/mount_state.rs`
+//! rule: the form of memory that a killed server leaves changes with its number alone kept in:
+//! `product/frames/src/header.rs`, `product/engine/src/recovery/mod.rs`, `product/fuse/src/mount_state.rs`
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -15,25 +14,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Recovered, RescuedFile};
-use afflux_frames::{FILE_SLOTS, FRAME_BYTES, Form, Layout, Memory};
+use afflux_frames::{FILE_SLOTS, FRAME_BYTES, Layout, Memory};
 use afflux_fuse::{MountState, PERSISTED_WORDS_MIN, PersistedWords};
 
 use crate::kernel::{Kernel, ROOT, name, words};
 use crate::outliving::{again, begun};
 
-/// The samples of the present form.
-const ARENA: &str = "arena-6.txt";
-/// The samples of earlier forms, from that of the first release on.
-const OLDER_ARENAS: [(&str, Form); 2] = [("arena-3.txt", Form::Unchecked), ("arena-5.txt", Form::Checked)];
-const MOUNT: &str = "mount-noted-3.txt";
-/// Their versions did not note the object that a call had made.
-const OLDER_MOUNTS: [&str; 2] = ["mount-2.txt", "mount-3.txt"];
+const ARENA: &str = "arena-7.txt";
+const MOUNT: &str = "mount-4.txt";
 
 /// The word of the form, in both memories.
 const FORM_AT: usize = 8;
 
 const MKDIR: u32 = 9;
-const EXISTS: i32 = 17;
 
 /// A server that was killed before anybody got the answer to its last call.
 struct Killed {
@@ -98,41 +91,33 @@ fn sample(of: &str) -> Vec<(usize, u64)> {
     found
 }
 
-fn arena(of: &Killed, name: &str, form: Form) -> Arc<Memory> {
+fn arena(of: &Killed) -> Arc<Memory> {
     let bytes = of.kernel.volume.engine().frames().total() as usize * FRAME_BYTES;
-    let layout = Layout::new(bytes as u64, FILE_SLOTS).unwrap().in_form(form);
-    let memory = Memory::of_words(layout, sample(name)).unwrap();
-    assert_eq!(memory.header().check([0; 16]), Ok(()), "a reader of this form is to stay");
+    let memory = Memory::of_words(Layout::new(bytes as u64, FILE_SLOTS).unwrap(), sample(ARENA)).unwrap();
+    assert_eq!(memory.header().check([0; 16]), Ok(()), "a new form gets another number");
     memory
 }
 
-fn mount(of: &str) -> PersistedWords {
+fn mount() -> PersistedWords {
     let words: Vec<AtomicU64> = (0..PERSISTED_WORDS_MIN).map(|_| AtomicU64::new(0)).collect();
-    sample(of).into_iter().for_each(|(at, word)| words[at / 8].store(word, Ordering::Relaxed));
+    sample(MOUNT).into_iter().for_each(|(at, word)| words[at / 8].store(word, Ordering::Relaxed));
     Arc::new(words)
 }
 
 #[test]
 fn a_successor_goes_on_with_the_samples() {
-    for (arena_name, form) in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
-        OLDER_MOUNTS.iter().for_each(|mount| goes_on_with(arena_name, form, mount, Err(EXISTS)));
-        goes_on_with(arena_name, form, MOUNT, Ok(()));
-    }
-}
-
-fn goes_on_with(arena_name: &str, form: Form, mount_of: &str, made: Result<(), i32>) {
     let killed = killed();
-    let memory = arena(&killed, arena_name, form);
+    let memory = arena(&killed);
     let verifier = memory.header().verifier();
     let recovered = Recovered::look(memory);
     assert_eq!(recovered.quarantined(), Default::default());
     assert_eq!(recovered.files().map(|(_, pages)| pages).collect::<Vec<_>>(), [2, 1]);
     let Killed { kernel, unwritten, rewritten, last, .. } = killed;
-    let kernel = kernel.after_kill(recovered, MountState::inherited(mount(mount_of)).unwrap());
+    let kernel = kernel.after_kill(recovered, MountState::inherited(mount()).unwrap());
     assert_eq!(u64::from_be_bytes(kernel.volume.write_verifier()), verifier);
     assert_eq!((kernel.mount.nodes(), kernel.mount.open_files()), (4, 2));
-    assert_eq!(again(&kernel, last).map(drop), made, "the directory is made once");
-    assert_eq!(kernel.mount.nodes(), if made.is_ok() { 4 } else { 3 });
+    assert_eq!(again(&kernel, last).map(drop), Ok(()), "the directory is made once");
+    assert_eq!(kernel.mount.nodes(), 4);
     for ((node, fh), (bytes, of)) in
         [unwritten, rewritten].into_iter().zip(accepted().iter().zip(["unwritten", "rewritten"]))
     {
@@ -168,13 +153,7 @@ impl RescuedFile for Home {
 
 #[test]
 fn a_rescue_writes_the_sample_home() {
-    for (arena_name, form) in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
-        rescues(arena_name, form);
-    }
-}
-
-fn rescues(arena_name: &str, form: Form) {
-    let recovered = Recovered::look(arena(&killed(), arena_name, form));
+    let recovered = Recovered::look(arena(&killed()));
     let on_disk = [Vec::new(), vec![b'1'; 1500]];
     let keys: Vec<_> = recovered.files().map(|(key, _)| *key).collect();
     assert_eq!(keys.len(), on_disk.len());
@@ -194,7 +173,7 @@ fn the_present_form_has_samples() {
             std::fs::write(path(of), text(&words)).unwrap();
         }
         let form = |words: &[(usize, u64)]| words.iter().find(|(at, _)| *at == FORM_AT).unwrap().1;
-        assert_eq!(form(&sample(of)), form(&words), "a new form gets a new sample beside {of}");
+        assert_eq!(form(&sample(of)), form(&words), "a new form gets a new sample in place of {of}");
         assert!(of.contains(&format!("-{}.", form(&words))), "{of}");
     }
 }

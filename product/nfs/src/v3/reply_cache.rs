@@ -23,7 +23,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use afflux_frontend::{CallKeys, OwnedQueues, Party};
+use afflux_frontend::{CallKey, OwnedQueues, Party};
 use bytes::Bytes;
 use futures_util::future::{FutureExt, Shared};
 use siphasher::sip::SipHasher13;
@@ -108,12 +108,12 @@ impl ReplyCache {
         Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
     }
 
-    /// The key as hashes alone, with its owner's in the last word; and as versions without the owner made it.
-    pub(crate) fn hashed(&self, key: &Key) -> CallKeys {
+    /// The key as hashes alone, with its owner's in the last word.
+    pub(crate) fn hashed(&self, key: &Key) -> CallKey {
         let call = u64::from(key.xid) << 32 | key.bytes as u64 & u64::from(u32::MAX);
         let whose = self.hashes.hash_one((key.peer, key.whose));
         let owner = self.hashes.hash_one(key.whose.party) >> 32 << 32 | whose >> 32;
-        [[key.hash, call, owner], [key.hash, call, whose]]
+        [key.hash, call, owner]
     }
 
     /// The call cached under `key`, and true; or a new call from `start`, which is then cached, and false. `start` must

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallKeys, DoneStep, EarlierProgress, JournalCall, Party};
+use afflux_frontend::{CallKey, DoneStep, EarlierProgress, JournalCall, Party};
 use afflux_volume::{
     Before, Caller, Consistency, Inode, Kind, NAME_BYTES_MAX, Platform, TARGET_BYTES_MAX, Timestamp, Volume,
     XATTR_BYTES_MAX,
@@ -67,15 +67,15 @@ pub(super) struct TakenSlot {
     slot: u32,
     /// The reply is cached for a repetition.
     keeps: bool,
-    /// Its keys in the journal, if a later server is to find it there.
-    keys: Option<CallKeys>,
+    /// Its key in the journal, if a later server is to find it there.
+    key: Option<CallKey>,
     /// Its entry, once it has begun to change something.
     call: Option<JournalCall>,
 }
 
 impl TakenSlot {
-    pub(super) fn new(slot: u32, keeps: bool, keys: Option<CallKeys>) -> Self {
-        Self { slot, keeps, keys, call: None }
+    pub(super) fn new(slot: u32, keeps: bool, key: Option<CallKey>) -> Self {
+        Self { slot, keeps, key, call: None }
     }
 }
 
@@ -308,14 +308,14 @@ impl<P: Platform> Compound<P> {
 
     /// Whether a later server finds the call once it has begun to change something.
     pub(super) fn is_found_later(&self) -> bool {
-        self.taken.as_ref().is_some_and(|taken| taken.keys.is_some())
+        self.taken.as_ref().is_some_and(|taken| taken.key.is_some())
     }
 
     /// Something is about to change: a later server finds the call.
     pub(super) fn begin_change(&mut self, volume: &Volume<P>) {
         let (Some(taken), Some(journal)) = (&mut self.taken, &self.service.journal) else { return };
-        let (Some(keys), None) = (taken.keys, &taken.call) else { return };
-        let (call, earlier_progress) = journal.begin(keys, wall_ns(volume), 0);
+        let (Some(key), None) = (taken.key, &taken.call) else { return };
+        let (call, earlier_progress) = journal.begin(key, wall_ns(volume), 0);
         taken.call = Some(call);
         self.earlier_progress = (earlier_progress != EarlierProgress::Nothing).then(|| Box::new(earlier_progress));
     }
@@ -354,8 +354,8 @@ impl<P: Platform> Compound<P> {
 
     /// The operation in progress, the same whenever the call comes; 0 if a later server does not find it.
     pub(super) fn mark(&self) -> u64 {
-        let keys = self.taken.as_ref().and_then(|taken| taken.keys);
-        keys.map_or(0, |[[call, bytes, _], _]| (call ^ bytes).wrapping_add(u64::from(self.done)).max(1))
+        let key = self.taken.as_ref().and_then(|taken| taken.key);
+        key.map_or(0, |[call, bytes, _]| (call ^ bytes).wrapping_add(u64::from(self.done)).max(1))
     }
 
     /// The stateid that the operation in progress has made or changed already, by an earlier server.

@@ -128,7 +128,6 @@ impl<P: Platform> Service<P> {
         let wanted = Lock { owner, span, mode, process: 0 };
         let known = id.and_then(|id| state.lock_states.at(id));
         let name_of = known.map_or(name, |known| &known.owner);
-        let session = way.as_ref().map(|(back, _)| back.session);
         let wait = way.map(|(back, file)| {
             let notice = LockNotice { file, clientid, owner: name_of.into(), wait: state.waits.begin(party) };
             Arc::new(LockCall { notices: Arc::clone(back.notices()), open, notice })
@@ -152,10 +151,8 @@ impl<P: Platform> Service<P> {
             self.end_revoked_of(&mut state, &mut ended);
             result = take();
         }
-        if let (Err(LockRefusal::Held(_)), Some(LockCall { notice, .. }), Some(session)) =
-            (&result, wait.as_deref(), session)
-        {
-            let record = Record::Wait { clientid, session, open, owner: &notice.owner, span, mode };
+        if let (Err(LockRefusal::Held(_)), Some(LockCall { notice, .. })) = (&result, wait.as_deref()) {
+            let record = Record::Wait { clientid, open, owner: &notice.owner, span, mode };
             state.waits.keep(&notice.wait, &record);
         }
         Ok(result.map(|()| {

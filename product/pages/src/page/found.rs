@@ -7,13 +7,7 @@
 use afflux_frames::FrameId;
 
 use super::table::Marked;
-use super::{
-    DETACHED, DIRTY, FAILED, PRESENT, PRIOR, PageIdentity, PageTable, READING, REUSES, Sectors, UPTODATE, WRITEBACK,
-    Word,
-};
-
-/// All flags that there are.
-const KNOWN: u64 = PRESENT | UPTODATE | DIRTY | WRITEBACK | READING | DETACHED | PRIOR | FAILED;
+use super::{DIRTY, PRESENT, PageIdentity, PageTable, Sectors, UPTODATE};
 
 /// What a record means after a kill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,21 +31,15 @@ impl PageTable {
         (0..self.count()).map(FrameId::new)
     }
 
-    /// The meaning of the frame after a kill, by its mark. In memory without marks, by its record.
+    /// The meaning of the frame after a kill, by its mark.
     pub fn found(&self, frame: FrameId) -> FoundRecord {
-        let (word, dirty) = (self.word(frame), self.dirty(frame));
-        let may_be_dirty = word.has(PRESENT) && !dirty.is_empty();
-        let found = |dirty| FoundRecord::Dirty { identity: self.identity(frame), dirty };
+        let may_be_dirty = self.word(frame).has(PRESENT) && !self.dirty(frame).is_empty();
         match self.marked(frame) {
-            Marked::Dirty(dirty) => found(dirty),
+            Marked::Dirty(dirty) => FoundRecord::Dirty { identity: self.identity(frame), dirty },
             Marked::Damaged => FoundRecord::Illegal,
             // A mark comes before its record says so, and goes after that.
             Marked::Clean if may_be_dirty => FoundRecord::Illegal,
-            Marked::Unknown if may_be_dirty && (!is_legal(word) || !self.valid(frame).contains(dirty)) => {
-                FoundRecord::Illegal
-            }
-            Marked::Unknown if may_be_dirty => found(dirty),
-            Marked::Clean | Marked::Unknown => FoundRecord::Nothing,
+            Marked::Clean => FoundRecord::Nothing,
         }
     }
 
@@ -73,10 +61,4 @@ impl PageTable {
         self.set_sectors(frame, Sectors::NONE);
         self.forget_uses(frame);
     }
-}
-
-/// Whether the flags of a present page are some that threads leave.
-fn is_legal(word: Word) -> bool {
-    let unknown = !(KNOWN | REUSES | super::HOLDERS);
-    !word.has_any(unknown | DETACHED) && !word.has(DIRTY | WRITEBACK)
 }

@@ -66,8 +66,6 @@ pub struct PageIdentity {
 
 /// The meaning of a frame's mark.
 pub(super) enum Marked {
-    /// Nothing: the memory has no marks.
-    Unknown,
     Clean,
     Dirty(Sectors),
     /// It is the mark of nothing that the frame holds.
@@ -124,7 +122,7 @@ impl FrameRecord {
     }
 }
 
-/// The marks of dirty pages, in memory whose form has them.
+/// The marks of dirty pages. A table in memory of its own has none: no later process finds it.
 #[cfg(not(loom))]
 pub(crate) type Marks = Option<afflux_frames::FrameTable<AtomicU64>>;
 #[cfg(loom)]
@@ -174,10 +172,7 @@ impl PageTable {
     /// The records in an arena's memory.
     pub fn of(memory: &Arc<Memory>) -> Self {
         #[cfg(not(loom))]
-        return Self::over(
-            memory.table(afflux_frames::Part::Records),
-            memory.layout().has_checks().then(|| memory.table(afflux_frames::Part::Marks)),
-        );
+        return Self::over(memory.table(afflux_frames::Part::Records), Some(memory.table(afflux_frames::Part::Marks)));
         #[cfg(loom)]
         return Self::new(memory.layout().frames());
     }
@@ -315,10 +310,9 @@ impl PageTable {
         }
     }
 
-    /// The dirty sectors that the frame's mark has, or why it has none. Records alone tell in memory of a form without
-    /// marks.
+    /// The dirty sectors that the frame's mark has, or why it has none.
     pub(super) fn marked(&self, frame: FrameId) -> Marked {
-        let Some(marks) = &self.marks else { return Marked::Unknown };
+        let Some(marks) = &self.marks else { return Marked::Clean };
         let mark = marks[frame.index()].load(Ordering::Acquire);
         let dirty = Sectors(mark as u8);
         match mark {

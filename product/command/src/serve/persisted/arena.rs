@@ -196,8 +196,8 @@ impl CacheMemory {
         found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
     ) -> Outcome<bool> {
         let Some((file, ArenaContents::Inherited(memory))) = &self.arena else { return Ok(false) };
-        let (run_id, is_recorded) = (memory.header().number(), memory.header().is_recorded());
-        let why = passed_over(run_id, last).or_else(|| passed_over_elsewhere(run_id, is_recorded, starts));
+        let run_id = memory.header().number();
+        let why = passed_over(run_id, last).or_else(|| passed_over_elsewhere(run_id, starts));
         let Some(why) = why else { return Ok(false) };
         let recovered = Recovered::look(Arc::clone(memory));
         let shown = output::shown(file);
@@ -333,14 +333,13 @@ pub(crate) fn pause_before_next_start() {
 fn passed_over(run_id: Option<u64>, last: &io::Result<LastRun>) -> Option<String> {
     match (last, run_id) {
         (Ok(LastRun::Begun { run_id: last }), Some(run_id)) if *last == run_id => None,
-        // Both are of versions without numbers.
+        // A server made the memory, and was killed before it drew a number.
         (Ok(LastRun::Unknown), None) => None,
         (Ok(LastRun::Begun { .. } | LastRun::Ended { .. }), _) => {
             Some("another server has served since the one that left this memory".to_owned())
         }
         (Ok(LastRun::Unknown), Some(_)) => Some(
-            "this state directory is not of the server that left this memory, or a server of an earlier version has \
-             served since (--state names that server's directory)"
+            "this state directory is not of the server that left this memory (--state names that server's directory)"
                 .to_owned(),
         ),
         (Err(error), _) => Some(format!(
@@ -351,11 +350,11 @@ fn passed_over(run_id: Option<u64>, last: &io::Result<LastRun>) -> Option<String
 }
 
 /// Why the memory of this run is not of the last server here, although the state directory has the run's id.
-fn passed_over_elsewhere(run_id: Option<u64>, is_recorded: bool, starts: &StartRecord) -> Option<String> {
+fn passed_over_elsewhere(run_id: Option<u64>, starts: &StartRecord) -> Option<String> {
     match starts.standing(run_id) {
         Ok(Standing::Last) => None,
-        // The memory is of a version without the record.
-        Ok(Standing::Unknown) if !is_recorded => None,
+        // A start is noted before it gives the memory its number.
+        Ok(Standing::Unknown) if run_id.is_none() => None,
         Ok(Standing::Unknown) => Some(
             "whether another server has served since the one that left this memory is unknown: the record of starts \
              does not have that one"

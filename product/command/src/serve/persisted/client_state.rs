@@ -45,7 +45,7 @@ use crate::serve::stores::VolumeLocation;
 /// Words of a piece of the state.
 const PIECE_WORDS: usize = CLIENT_STATE_BYTES / 8;
 /// The first words of the file. Another form has another number.
-const FORM: &str = "afflux-nfs-state 3";
+const FORM: &str = "afflux-nfs-state 4";
 /// Most bytes of its first line.
 const HEAD_BYTES_MAX: usize = 64;
 
@@ -94,8 +94,6 @@ impl ClientState {
         let PersistedClients { previous_names, list, state } = persisted;
         let state = state.map(|file| Self { pieces: Arc::new(memory.table(Part::Clients)), file });
         state.iter().for_each(Self::take);
-        // The memory of an earlier form has no capacity for this state.
-        let state = state.filter(|state| !state.words().is_empty());
         let words = state.as_ref().map(|state| Arc::clone(&state.pieces) as _);
         (state, ClientMemory { previous_names, list, words, told: Some(Arc::new(tell_lost)) })
     }
@@ -285,7 +283,7 @@ pub(crate) struct StateFile {
 /// Those on this host: names in a file, and all state.
 pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> PersistedClients {
     let previous_server = match run.last {
-        LastRun::Ended { run_id, .. } if run.is_next => run_id,
+        LastRun::Ended { run_id, .. } if run.is_next => Some(run_id),
         LastRun::Ended { .. } | LastRun::Begun { .. } | LastRun::Unknown => None,
     };
     let path = directory.own_file(CLIENT_STATE);

@@ -4,8 +4,7 @@
 //! A server draws a number before it serves. The server writes the number into the state directory, the memory of the
 //! cache and the state of clients. Memory with another number is of an earlier server, and a later one has served
 //! since. The successor of a killed server over the same memory retains the number. The number is in the file of the
-//! write verifier, which each version takes before it serves. So after a version without numbers the file has no
-//! number, or is missing.
+//! write verifier.
 //!
 //! A state directory knows the servers that used it, and no others. So all servers of a user on a host also have one
 //! record of starts, whichever state directory each uses. It shows a later server of a directory on a file system. The
@@ -48,7 +47,7 @@ const BEGUN: &str = "serving";
 /// What the last server has written to the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LastRun {
-    /// No server has used the directory, or a killed one of a version without numbers was the last.
+    /// No server has used the directory.
     Unknown,
     /// One that serves, or was killed.
     Begun {
@@ -59,8 +58,8 @@ pub(crate) enum LastRun {
     Ended {
         /// The write verifier, for the next server.
         verifier: [u8; 8],
-        /// The id of its run. An earlier version had none.
-        run_id: Option<u64>,
+        /// The id of its run.
+        run_id: u64,
     },
 }
 
@@ -80,13 +79,11 @@ impl LastRun {
     fn run_id(self) -> Option<u64> {
         match self {
             Self::Unknown => None,
-            Self::Begun { run_id } => Some(run_id),
-            Self::Ended { run_id, .. } => run_id,
+            Self::Begun { run_id } | Self::Ended { run_id, .. } => Some(run_id),
         }
     }
 
-    /// Whether that server was the last one of the directories in the record of starts. A version without numbers is
-    /// not in the record.
+    /// Whether that server was the last one of the directories in the record of starts.
     pub(crate) fn is_last_in(self, starts: &StartRecord) -> bool {
         let why = match (self.run_id(), starts.standing(self.run_id())) {
             (_, Ok(Standing::Last)) | (None, Ok(Standing::Unknown)) => return true,
@@ -139,7 +136,7 @@ impl ServerRun {
     ) -> Outcome<Self> {
         let header = engine.frames().memory().header();
         let run_id = header.number().unwrap_or_else(|| engine.platform().random_u64());
-        let is_recorded = starts.try_note(run_id, is_persistent)?;
+        starts.note(run_id, is_persistent)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(_) if last == (LastRun::Begun { run_id }) => {}
             Some(path) => {
@@ -152,9 +149,6 @@ impl ServerRun {
             None => {}
         }
         header.set_number(run_id);
-        if is_recorded {
-            header.set_recorded();
-        }
         Ok(Self { last, run_id, is_next })
     }
 
@@ -214,17 +208,11 @@ pub(crate) fn end(path: &Path, run_id: u64, verifier: [u8; 8]) -> io::Result<()>
 }
 
 fn parse(text: &str) -> Option<LastRun> {
-    let mut lines = text.trim_end().lines();
-    let (first, run_id) = (lines.next()?, lines.next().map(digits));
-    if lines.next().is_some() {
-        return None;
-    }
-    match (first, run_id) {
-        (BEGUN, run_id) => Some(LastRun::Begun { run_id: run_id?? }),
-        (verifier, None) => Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), run_id: None }),
-        (verifier, Some(run_id)) => {
-            Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), run_id: Some(run_id?) })
-        }
+    let (first, run_id) = text.trim_end().split_once('\n')?;
+    let run_id = digits(run_id)?;
+    match first {
+        BEGUN => Some(LastRun::Begun { run_id }),
+        verifier => Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), run_id }),
     }
 }
 
@@ -305,10 +293,10 @@ impl StartRecord {
         Ok(standing(&read(path).map_err(told)?, &self.directories, run_id))
     }
 
-    /// Refuses a record that [`Self::try_note`] would refuse, as far as that shows without a change.
+    /// Refuses a record that [`Self::note`] would refuse, as far as that shows without a change.
     ///
     /// # Errors
-    /// As [`Self::try_note`].
+    /// As [`Self::note`].
     pub(crate) fn rehearse(&self, is_persistent: bool) -> Outcome {
         let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
             private_directory::check_replaceable(path).map_err(|error| format!("{}: {error}", path.display()))
@@ -322,19 +310,19 @@ impl StartRecord {
         }
     }
 
-    /// Notes the start of the server with this number. False if there is no record from now on, which is an error if
-    /// the server's memory `is_persistent`.
+    /// Notes the start of the server with this number. No record from now on is an error if the server's memory
+    /// `is_persistent`.
     ///
     /// # Errors
     /// The start cannot be noted, and earlier servers would count as the last ones.
-    pub(crate) fn try_note(&self, run_id: u64, is_persistent: bool) -> Outcome<bool> {
+    pub(crate) fn note(&self, run_id: u64, is_persistent: bool) -> Outcome {
         if self.directories.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
             noted(path, &self.directories, run_id).map_err(|error| format!("{}: {error}", path.display()))
         });
-        let Err(why) = noted else { return Ok(true) };
+        let Err(why) = noted else { return Ok(()) };
         let why = output::shown(why);
         // On a full disk, all earlier servers become unknown.
         if is_persistent || self.path.as_deref().is_ok_and(|path| !try_remove(path)) {
@@ -344,7 +332,7 @@ impl StartRecord {
             "the start is not in the record of starts ({why}): after a restart, clients ask again for open files and \
              locks, and send uncommitted data again"
         );
-        Ok(false)
+        Ok(())
     }
 }
 

@@ -15,12 +15,11 @@ fn a_place_is_found_by_the_next_server() {
     assert_eq!((*inherited.words()).as_ref()[99].load(Ordering::Relaxed), 5);
 }
 
-/// A sample of form 2 of a mount's memory, of which the location is the first part. A new form gets a reader of this
-/// one.
-// rule: each version finds the mount that a killed server of any form since the first release left
+/// A change here is one of the form of a mount's memory, of which the location is the first part.
+// rule: the form of a mount's stored location changes with its number alone
 // kept in: `product/linux-server/src/fuse/mount_memory.rs`
 #[test]
-fn a_place_of_the_first_release_is_found() {
+fn a_location_of_this_form_is_found() {
     let memory = MountMemory::made(1).unwrap();
     let sample = [
         (0, 0x4543_414c_5058_4641),

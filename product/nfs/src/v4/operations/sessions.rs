@@ -79,23 +79,23 @@ pub(in super::super) fn sequence<P: Platform>(
     }
     let call_hash = if arguments.cachethis { hash(&arguments.sessionid, compound.repeated(record)) } else { 0 };
     let SequenceArgs { sequenceid, slotid, highest_slotid, cachethis, .. } = *arguments;
-    let keys = compound.service.journal.as_ref().filter(|_| cachethis).map(|_| {
+    let key = compound.service.journal.as_ref().filter(|_| cachethis).map(|_| {
         let mut hasher = SipHasher13::new_with_key(&compound.service.hash_key);
         hasher.write(&arguments.sessionid);
         hasher.write_u32(slotid);
         hasher.write_u32(sequenceid);
         let call = hasher.finish();
         let owner = owner_word(&compound.service.hash_key, compound.speaker.0, &arguments.sessionid, slotid);
-        [[call, call_hash, owner], [call, call_hash, slotid.into()]]
+        [call, call_hash, owner]
     });
     let (begun, slots) = {
         let mut slots = session.slots();
         (slots.begin(&SlotCall { slotid, sequenceid, highest_slotid, call_hash })?, slots.count())
     };
-    match (begun, &compound.service.journal, keys) {
+    match (begun, &compound.service.journal, key) {
         (Begun::Again(reply), ..) => return Ok(Sequenced::Again(reply)),
-        (Begun::Inherited, Some(journal), Some(keys)) => {
-            if let EarlierProgress::Answered { bytes, .. } = journal.earlier(&keys) {
+        (Begun::Inherited, Some(journal), Some(key)) => {
+            if let EarlierProgress::Answered { bytes, .. } = journal.earlier(&key) {
                 session.slots().end(slotid, Some(|into: &mut Vec<u8>| into.extend_from_slice(&bytes)));
                 return Ok(Sequenced::Again(bytes));
             }
@@ -107,7 +107,7 @@ pub(in super::super) fn sequence<P: Platform>(
     let back = &session.back;
     let flags = if back.is_down() { SEQ4_STATUS_CB_PATH_DOWN } else { 0 }
         | if back.is_faulty() { BACK_CHANNEL_FAULT } else { 0 };
-    compound.taken = Some(TakenSlot::new(slotid, cachethis, keys));
+    compound.taken = Some(TakenSlot::new(slotid, cachethis, key));
     let mut result = [0; SEQUENCE_RESULT_BYTES];
     let (id, words) = result.split_at_mut(arguments.sessionid.len());
     id.copy_from_slice(&arguments.sessionid);

@@ -134,8 +134,6 @@ pub(crate) enum Record<'a> {
     /// An owner that waits for bytes of an open's file.
     Wait {
         clientid: u64,
-        /// The session by which the owner has asked. A server of an earlier version notifies the client over it alone.
-        session: SessionId,
         open: u32,
         owner: &'a [u8],
         span: Span,
@@ -235,7 +233,7 @@ pub(crate) fn locks_bytes(owner: &[u8], ranges: usize) -> usize {
 
 /// Bytes of a record of an owner that waits.
 pub(crate) fn wait_bytes(owner: &[u8]) -> usize {
-    52 + owner.len().next_multiple_of(4)
+    36 + owner.len().next_multiple_of(4)
 }
 
 /// Bytes of a record of one change of locks.
@@ -329,9 +327,8 @@ impl<'a> Record<'a> {
                     Some(LockMode::Exclusive) => 2,
                 });
             }
-            Self::Wait { clientid, session, open, owner, span, mode } => {
+            Self::Wait { clientid, open, owner, span, mode } => {
                 to.u64(*clientid);
-                to.raw(session);
                 to.u32(*open);
                 to.opaque(owner);
                 to.u64(span.first());
@@ -412,12 +409,11 @@ impl<'a> Record<'a> {
                 Self::LockStep { id, generation, seqid, by, step: (span, mode) }
             }
             7 => {
-                let (clientid, session, open) = (from.u64()?, from.fixed()?, from.u32()?);
-                let owner = from.opaque(PART_BYTES_MAX)?;
+                let (clientid, open, owner) = (from.u64()?, from.u32()?, from.opaque(PART_BYTES_MAX)?);
                 let (span, is_exclusive) = (Span::between(from.u64()?, from.u64()?), from.bool("mode")?);
                 let Some(span) = span else { return Ok(None) };
                 let mode = if is_exclusive { LockMode::Exclusive } else { LockMode::Shared };
-                Self::Wait { clientid, session, open, owner, span, mode }
+                Self::Wait { clientid, open, owner, span, mode }
             }
             _ => return Ok(None),
         }))

@@ -30,7 +30,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
     let ranges = vec![(span(0, 9), LockMode::Shared), (span(10, u64::MAX), LockMode::Exclusive)];
     let share = Share { access: 3, deny: 1 };
     let step = |mode| Record::LockStep { id: 1, generation: 2, seqid: 3, by: 4, step: (span(5, 6), mode) };
-    let wait = |mode| Record::Wait { clientid: 1, session: [9; 16], open: 2, owner, span: span(5, u64::MAX), mode };
+    let wait = |mode| Record::Wait { clientid: 1, open: 2, owner, span: span(5, u64::MAX), mode };
     vec![
         Record::Server { memory: 1, run: 2, next_client: 3, is_grace_over: true },
         clientid(Party::User(3), Some(0)),

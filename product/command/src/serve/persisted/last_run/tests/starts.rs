@@ -77,7 +77,7 @@ fn the_last_server_of_a_place_is_known() {
     for (starts, expected) in cases {
         assert_eq!(standing(&starts, &ours, Some(1)), expected, "{starts:?}");
     }
-    assert_eq!(standing(&[start(1, &a)], &ours, None), by("/a"), "a version without numbers");
+    assert_eq!(standing(&[start(1, &a)], &ours, None), by("/a"), "a server without a number");
 }
 
 #[test]
