@@ -4,7 +4,7 @@
 //! clears its mask, since clients choose the modes of their files.
 //!
 //! Owns: the making of the directory, the lock that excludes other processes, the modes of files and folders, also of
-//! those that earlier versions made.
+//! those that were copied here.
 //! Does not own: the bytes.
 //! Invariants: the lock lives as long as the value; the host takes it from a dead process. A directory that the user
 //! made retains its mode. A folder is private from its making on, so nobody reaches a file in it before the file is
@@ -81,8 +81,8 @@ impl DirectoryLock {
     }
 }
 
-/// Takes the rights of others from the folders of the volume: earlier versions relied on the process's mask. Returns a
-/// warning about what cannot be changed.
+/// Takes the rights of others from the folders of the volume, which may be a copy with other modes. Returns a warning
+/// about what cannot be changed.
 fn close_folders(directory: &FilePath) -> Option<String> {
     for folder in [RECORDS, DATA, PROBES] {
         let folder = directory.join(folder);

@@ -27,7 +27,6 @@ mod s3;
 mod shown;
 mod site;
 mod snapshot;
-mod split;
 mod store;
 #[cfg(test)]
 mod tests;

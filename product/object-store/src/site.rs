@@ -6,7 +6,6 @@
 //! encodes some characters of a path, so that its names would begin with another prefix.
 
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -47,7 +46,6 @@ pub(crate) struct Site {
     pub(crate) wire: Arc<Wire>,
     pub(crate) lock: Option<DirectoryLock>,
     pub(crate) time: Time,
-    pub(crate) is_split: AtomicBool,
 }
 
 impl Site {
@@ -68,25 +66,13 @@ impl Site {
         if let Some(told) = options.told {
             drop(threads.run(tell(told, url.to_owned(), Arc::downgrade(&wire))));
         }
-        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time, is_split: AtomicBool::new(false) })
+        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time })
     }
 
     /// The database's folder, and the store that has it.
     pub(crate) fn root(&self) -> (Path, Rooted) {
         let wire: Arc<dyn ObjectStore> = self.wire.clone();
-        if self.is_split() {
-            return (self.address.path(RECORDS), wire);
-        }
         (Path::from(RECORDS), Arc::new(PrefixStore::new(wire, self.address.prefix.clone())))
-    }
-
-    /// Whether an earlier version put a part of the database below another prefix.
-    pub(crate) fn is_split(&self) -> bool {
-        self.is_split.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_split(&self, is_split: bool) {
-        self.is_split.store(is_split, Ordering::Relaxed);
     }
 }
 

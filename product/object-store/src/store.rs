@@ -25,7 +25,6 @@ use crate::probe::{AllowedUse, probe};
 use crate::records::{StoreRecords, StoreView, ViewState};
 use crate::site::{Site, variables};
 use crate::snapshot::{self, Snapshot};
-use crate::split;
 use crate::there::{self, There, occupied};
 use crate::threads::{Gone, StoreClock};
 use crate::waits::{RequestWaits, Trouble};
@@ -137,20 +136,9 @@ impl Store {
     /// # Errors
     /// If the store is read-only, another writer was quicker, or the records have an unknown format.
     pub async fn records(&self) -> Result<StoreRecords, StoreError> {
-        if split::other_folder(&self.site.address).is_some() {
-            self.check_writable().await?;
-            split::mend(&self.site).await?;
-        }
         // The opening reads first. Its first change waits for the probe.
         let ((), records) = try_join(self.check_writable(), StoreRecords::open(Arc::clone(&self.site))).await?;
         Ok(records)
-    }
-
-    /// Where an earlier version put the log and the tables of the volume, if elsewhere than the rest. [`Self::records`]
-    /// moves them to the rest.
-    pub fn other_folder_name(&self) -> Option<String> {
-        let folder = split::other_folder(&self.site.address).filter(|_| self.site.is_split())?;
-        Some(self.site.address.url(&folder))
     }
 
     /// Opens the records for reading.
@@ -262,15 +250,7 @@ pub(crate) fn begin_probe(site: &Site, names: [Path; 2], can_update: bool) -> Pr
 /// Checks the location of the volume.
 async fn look(site: &Site) -> Result<Result<There, RequestFailure>, Gone> {
     let (wire, address) = (Arc::clone(&site.wire), site.address.clone());
-    let looked = site.threads.run(async move {
-        let there = there::look(&wire, &address).await?;
-        let is_split = matches!(there, There::Volume) && split::check_split(&wire, &address).await?;
-        Ok((there, is_split))
-    });
-    Ok(looked.await?.map(|(there, is_split)| {
-        site.set_split(is_split);
-        there
-    }))
+    site.threads.run(async move { there::look(&wire, &address).await }).await
 }
 
 fn random() -> u64 {

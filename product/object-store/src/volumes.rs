@@ -15,7 +15,6 @@ use crate::failure::{RequestFailure, advice};
 use crate::options::Options;
 use crate::probe::repeated;
 use crate::site::Site;
-use crate::split::encoded;
 use crate::store::Store;
 
 /// Most folders that are looked into.
@@ -56,19 +55,7 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Requ
         }
     }
     volumes.sort();
-    without_halves(store, volumes).await
-}
-
-/// The prefixes without those that have a part of another volume and no manifests. An earlier version put it there.
-async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<Vec<Path>, RequestFailure> {
-    let mut whole = Vec::new();
-    for prefix in &volumes {
-        let is_encoded = volumes.iter().any(|volume| volume != prefix && encoded(volume) == *prefix);
-        if !is_encoded || find_records(store, prefix, MANIFESTS).await? {
-            whole.push(prefix.clone());
-        }
-    }
-    Ok(whole)
+    Ok(volumes)
 }
 
 /// Whether records of a volume are here. A prefix may also have a folder of records for its name.

@@ -25,7 +25,7 @@ const ALIVE_NS: u64 = 30_000_000_000;
 const HOST_BYTES_MAX: usize = 255;
 /// An epoch, a host and two separators.
 const HOLDER_BYTES_MAX: u64 = 10 + 1 + HOST_BYTES_MAX as u64 + 1;
-/// The host of a volume that nobody serves. No host has this name. Earlier versions wait until it is old.
+/// The host of a volume that nobody serves. No host has this name.
 const NOBODY: &str = "-";
 
 /// The host that serves a volume.

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
-use futures_util::future::try_join3;
+use futures_util::future::try_join;
 use futures_util::stream::FuturesUnordered;
 
 use crate::control::{Broken, CheckedRule};
 use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, UnnamedContent};
-use crate::format::records::{Brief, Lineage, VolumeHeader, decode_cut};
+use crate::format::records::{Lineage, VolumeHeader, decode_cut};
 use crate::joints::Joints;
 use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, Value, next_page};
 use crate::state::{VolumeLimits, VolumeState};
@@ -24,8 +24,6 @@ use crate::state::{VolumeLimits, VolumeState};
 const ANSWER_NS: u64 = 2_500_000_000;
 /// The clocks of two hosts may run apart by a fifth.
 const SUCCESSOR_NS: u64 = 3_000_000_000;
-/// Earlier versions answered for ten seconds after such a time.
-const LONG_SUCCESSOR_NS: u64 = 11_000_000_000;
 /// A writer that answers proves so often that it is not fenced, unless the log has just shown it.
 const PROOF_NS: u64 = ANSWER_NS / 4;
 /// Files that an end makes durable at a time.
@@ -113,8 +111,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         ended: impl FnOnce(&VolumeHeader) -> Option<EndedWriter> + Send,
     ) -> Result<Self, ObjectVolumeError> {
         let fenced_at_ns = records.fenced_at_ns().unwrap_or_else(|| clock.now_ns());
-        let reads = try_join3(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY), get(&records, Brief::KEY));
-        let (header, lineage, brief) = reads.await?;
+        let (header, lineage) = try_join(get(&records, VolumeHeader::KEY), get(&records, Lineage::KEY)).await?;
         let last = lineage.map(|value| Lineage::decode(&value)).transpose()?;
         let kept = last.filter(|last| last.is_clean || broken.is(CheckedRule::NewVerifier));
         let verifier = kept.map_or(fresh.verifier, |last| last.verifier);
@@ -128,25 +125,12 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                 fresh.header
             }
         };
-        let is_just_before = |epoch: u32| epoch.checked_add(1) == Some(records.epoch());
         let is_last = |writer: EndedWriter| {
-            is_just_before(writer.epoch) && last.is_some_and(|last| last.verifier == writer.verifier)
+            writer.epoch.checked_add(1) == Some(records.epoch())
+                && last.is_some_and(|last| last.verifier == writer.verifier)
         };
         let had_ended =
             is_new || fresh.is_alone || last.is_some_and(|last| last.is_clean) || ended(&header).is_some_and(is_last);
-        let brief = brief.map(|value| Brief::decode(&value)).transpose()?;
-        let wait_ns = match brief {
-            _ if had_ended => 0,
-            Some(brief) if is_just_before(brief.epoch) => SUCCESSOR_NS,
-            _ => LONG_SUCCESSOR_NS,
-        };
-        let own = RecordChange::Put(Brief::KEY.to_vec(), Brief { epoch: records.epoch() }.encode());
-        // A successor of this opening would wait too briefly for the writer before it, unless the record comes after
-        // the wait.
-        let is_late = wait_ns > SUCCESSOR_NS;
-        if !is_late {
-            batch.push(own.clone());
-        }
         records.durable(records.apply(batch)?).await?;
         let state = Mutex::new(VolumeState::new(broken));
         let joints = Arc::default();
@@ -155,12 +139,9 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         let mut volume =
             Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited };
         volume.resume_cuts().await?;
-        if wait_ns > 0 && !broken.is(CheckedRule::SuccessorWaits) {
+        if !had_ended && !broken.is(CheckedRule::SuccessorWaits) {
             volume.had_waited = true;
-            volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(wait_ns)).await;
-        }
-        if is_late {
-            volume.records.apply(vec![own])?;
+            volume.clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
         }
         Ok(volume)
     }

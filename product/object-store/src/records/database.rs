@@ -78,16 +78,6 @@ pub(super) fn settings(has_updates: bool) -> Settings {
     }
 }
 
-/// The settings for an opening that only puts the log into tables. Nothing compacts or collects beside it.
-pub(crate) fn of_flush() -> Settings {
-    Settings {
-        l0_max_ssts: usize::MAX,
-        l0_max_ssts_per_key: usize::MAX,
-        garbage_collector_options: None,
-        ..settings(true)
-    }
-}
-
 /// The settings of the compactor.
 pub(super) fn compaction() -> CompactorOptions {
     CompactorOptions {

@@ -24,7 +24,6 @@ use slatedb::{Db, DbReadOps, VersionedManifest};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
-pub(crate) use self::database::of_flush;
 use self::database::{BLOCK, settings};
 use self::log::Demand;
 use self::tasks::{TaskProgress, Tasks, reason};

@@ -55,7 +55,6 @@ impl TestWriter {
             wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,
             time: Time { now_ns, replay: Some((Arc::new(SimClock), seed)) },
-            is_split: AtomicBool::new(false),
         })
     }
 
@@ -63,7 +62,7 @@ impl TestWriter {
     pub(super) async fn open(&self, site: &Arc<Site>, is_alone: bool) -> Result<Volume, String> {
         let records = StoreRecords::open(Arc::clone(site)).await.map_err(|error| error.to_string())?;
         let verifier = self.world.world().random.next();
-        let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
+        let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
         let fresh = Fresh { header, verifier, is_alone };
         let limits = VolumeLimits { dead_ns: DEAD_NS, ..VolumeLimits::default() };
         let objects = StoreObjects { site: Arc::clone(site) };

@@ -176,7 +176,7 @@ fn open(endpoint: String, name: &str) -> Store {
 }
 
 fn volume(store: &Store) -> Volume {
-    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
+    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: 1, is_alone: true };
     let records = wait(store.records()).unwrap();
     wait(ObjectVolume::open(store.objects(), records, store.clock(), VolumeLimits::default(), fresh)).unwrap()

@@ -118,7 +118,7 @@ fn the_objects_of_a_directory_are_private_whatever_its_mode_and_the_mask() {
     set(scratch.path(), 0o755);
     assert_eq!(write(), "quiet");
     are_private(scratch.path());
-    // A volume of an earlier version: its folders become private, which closes all below.
+    // A copy with other modes: its folders become private, which closes all below.
     for (path, mode) in modes(scratch.path()) {
         set(&path, mode | 0o066 | if path.is_dir() { 0o011 } else { 0 });
     }

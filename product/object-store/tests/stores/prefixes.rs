@@ -1,6 +1,6 @@
 //! Volumes of prefixes with characters that URLs and databases encode.
 //!
-//! Owns: the prefixes, their volumes as earlier versions made them.
+//! Owns: the prefixes.
 //! Does not own: the stores.
 //! Invariants: a test sees all objects of a bucket by a connection of its own.
 
@@ -102,10 +102,6 @@ impl Bucket {
         self.run(self.all.delete(&Path::parse(name).unwrap())).unwrap();
     }
 
-    fn copy(&self, from: &str, to: &str) {
-        self.run(self.all.copy(&Path::parse(from).unwrap(), &Path::parse(to).unwrap())).unwrap();
-    }
-
     fn clear(&self) {
         self.names().iter().for_each(|name| self.remove(name));
     }
@@ -160,10 +156,6 @@ pub(crate) fn contract(bucket: &Bucket) {
     bucket.clear();
     occupied(bucket);
     bucket.clear();
-    for cut in [Cut::No, Cut::Copying, Cut::Removing] {
-        moved(bucket, cut);
-        bucket.clear();
-    }
 }
 
 /// A volume is made only where nothing is.
@@ -199,51 +191,6 @@ fn occupied(bucket: &Bucket) {
     fill(bucket, "named/records/manifest", 9);
     assert!(matches!(bucket.open("named"), Err(StoreError::Occupied { .. })));
     bucket.open("named/beside").unwrap();
-}
-
-/// Where an earlier move ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    No,
-    Copying,
-    Removing,
-}
-
-/// A volume as an earlier version made it: the log and the tables at the encoded prefix. It can be read there, and the
-/// next writer moves it.
-fn moved(bucket: &Bucket, cut: Cut) {
-    let (prefix, other) = ("~alice/ü", "%7Ealice/%C3%BC");
-    fill(bucket, prefix, 1);
-    let is_elsewhere = |name: &&String| name.contains("/records/wal/") || name.contains("/records/compacted/");
-    let names = bucket.names_of_volumes();
-    for (at, name) in names.iter().filter(is_elsewhere).enumerate() {
-        bucket.copy(name, &name.replace(prefix, other));
-        // A move that was cut off has made some copies, or all.
-        if cut == Cut::No || cut == Cut::Copying && at % 2 == 0 {
-            bucket.remove(name);
-        }
-    }
-    if cut != Cut::Removing {
-        bucket.remove(&format!("{prefix}/records/whole"));
-    }
-    let (before, is_split) = (bucket.names_of_volumes(), cut != Cut::Removing);
-    holds(bucket, prefix, 1);
-    assert_eq!(bucket.names_of_volumes(), before, "{cut:?}: a reader moves nothing");
-    let store = bucket.open(prefix).unwrap();
-    let place = store.other_folder_name();
-    assert_eq!(place.is_some(), is_split, "{cut:?}");
-    assert!(place.is_none_or(|place| place == format!("s3://{}/%257Ealice/%25C3%25BC/records", bucket.name)));
-    let volume = volume(&store, 2);
-    assert_eq!(wait(volume.read(2, 0, 3_000)).unwrap(), [1; 3_000]);
-    volume.write(2, 0, Bytes::from(vec![1; 3_000])).unwrap();
-    wait(volume.commit(2)).unwrap();
-    let elsewhere: Vec<_> = bucket.names().into_iter().filter(|name| name.starts_with("%7E")).collect();
-    assert_eq!(elsewhere, [""; 0], "{cut:?}");
-    wait(volume.close()).unwrap();
-    wait(volume.records().close()).unwrap();
-    drop((volume, store));
-    holds(bucket, prefix, 1);
-    assert_eq!(bucket.open(prefix).unwrap().other_folder_name(), None, "{cut:?}");
 }
 
 #[test]

@@ -77,11 +77,7 @@ fn a_snapshot_keeps_what_it_names() {
     let scratch = scratch();
     let store = open(&url(&scratch)).unwrap();
     let records = wait(store.records()).unwrap();
-    let fresh = Fresh {
-        header: VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false },
-        verifier: 1,
-        is_alone: true,
-    };
+    let fresh = Fresh { header: VolumeHeader { id: [1; 16], handle_key: [2; 16] }, verifier: 1, is_alone: true };
     let limits = VolumeLimits { dead_ns: 0, ..VolumeLimits::default() };
     let clock = Impatient(store.clock());
     let writer = wait(ObjectVolume::open(store.objects(), records, clock, limits, fresh)).unwrap();

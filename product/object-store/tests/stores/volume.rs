@@ -37,11 +37,7 @@ fn a_directory_keeps_the_contract_of_a_volume() {
 }
 
 pub(crate) fn volume(store: &Store, verifier: u64) -> Volume<Impatient> {
-    let fresh = Fresh {
-        header: VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false },
-        verifier,
-        is_alone: false,
-    };
+    let fresh = Fresh { header: VolumeHeader { id: [1; 16], handle_key: [2; 16] }, verifier, is_alone: false };
     let records = wait(store.records()).unwrap();
     let clock = Impatient(store.clock());
     let volume = wait(ObjectVolume::open(store.objects(), records, clock, VolumeLimits::default(), fresh)).unwrap();

@@ -1,6 +1,6 @@
 //! Records of the volume, of its segments, and of a file's bytes as a whole.
 //!
-//! Owns: the header `V`, the lineage `L`, the brief writer `A`, live bytes `s`, dead segments `z`, bodies `i…b`, begun
+//! Owns: the header `V`, the lineage `L`, live bytes `s`, dead segments `z`, bodies `i…b`, begun
 //! cuts `t`.
 //! Does not own: extents (`extent`), names and attributes.
 //! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
@@ -12,9 +12,7 @@ use crate::format::{FieldBytes, FormatError, exactly, in_range};
 pub const VOLUME_FORMAT: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"AFXVOLUM";
-/// Inodes may say that extended attributes follow.
-const WITH_XATTRS: u64 = 1;
-const FEATURES_KNOWN: u64 = WITH_XATTRS;
+const FEATURES_KNOWN: u64 = 0;
 const HEADER_BYTES: usize = 96;
 const LINEAGE_BYTES: usize = 9;
 const SEGMENT_KEY_BYTES: usize = 13;
@@ -27,8 +25,6 @@ pub struct VolumeHeader {
     pub id: [u8; 16],
     /// The key of the handles.
     pub handle_key: [u8; 16],
-    /// Objects may have extended attributes. An earlier version of this crate refuses such a volume.
-    pub has_xattrs: bool,
 }
 
 impl VolumeHeader {
@@ -37,8 +33,7 @@ impl VolumeHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut value = MAGIC.to_vec();
         value.extend_from_slice(&VOLUME_FORMAT.to_be_bytes());
-        let features = if self.has_xattrs { WITH_XATTRS } else { 0 };
-        value.extend_from_slice(&features.to_be_bytes());
+        value.extend_from_slice(&FEATURES_KNOWN.to_be_bytes());
         value.extend_from_slice(&self.id);
         value.extend_from_slice(&self.handle_key);
         value.resize(HEADER_BYTES, 0);
@@ -57,8 +52,7 @@ impl VolumeHeader {
         if features & !FEATURES_KNOWN != 0 {
             return Err(FormatError::Features { found: features, known: FEATURES_KNOWN });
         }
-        let has_xattrs = features & WITH_XATTRS != 0;
-        Ok(Self { id: fields.take(), handle_key: fields.take(), has_xattrs })
+        Ok(Self { id: fields.take(), handle_key: fields.take() })
     }
 }
 
@@ -86,26 +80,6 @@ impl Lineage {
         let verifier = fields.u64();
         let is_clean = in_range("the state of the lineage", u64::from(fields.u8()), 0, 1)? == 1;
         Ok(Self { verifier, is_clean })
-    }
-}
-
-/// Record `A`: the epoch of a writer that answers briefly after a proof, as do all writers before it that may still
-/// live. Earlier versions answer longer, and make no such record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Brief {
-    pub(crate) epoch: u32,
-}
-
-impl Brief {
-    pub(crate) const KEY: &'static [u8] = b"A";
-
-    pub(crate) fn encode(self) -> Vec<u8> {
-        self.epoch.to_be_bytes().to_vec()
-    }
-
-    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
-        exactly("the epoch of a brief writer", value, 4)?;
-        Ok(Self { epoch: FieldBytes(value).u32() })
     }
 }
 

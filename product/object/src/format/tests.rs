@@ -141,7 +141,7 @@ fn records_are_read_as_written() {
         assert!(StoredExtent::decode(&StoredExtent::key(5, extent.end + 1), &extent.value()).is_err());
         assert!(StoredExtent::decode(&StoredExtent::key(5, 0), &extent.value()).is_err());
     }
-    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16], has_xattrs: false };
+    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] };
     assert_eq!(VolumeHeader::decode(&header.encode()), Ok(header));
     for is_clean in [false, true] {
         let lineage = Lineage { verifier: 77, is_clean };
@@ -155,7 +155,7 @@ fn records_are_read_as_written() {
 
 #[test]
 fn newer_volumes_are_refused_with_the_reason() {
-    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16], has_xattrs: false }.encode();
+    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] }.encode();
     let with = |at: usize, byte: u8| {
         let mut header = header.clone();
         header[at] = byte;
@@ -163,7 +163,7 @@ fn newer_volumes_are_refused_with_the_reason() {
     };
     let newer = VOLUME_FORMAT as u8 + 1;
     assert_eq!(with(11, newer), format!("the format of a volume is {newer} instead of 1 to {VOLUME_FORMAT}"));
-    assert_eq!(with(19, 4), "the volume uses the features 0x4; this version knows 0x1");
+    assert_eq!(with(19, 4), "the volume uses the features 0x4; this version knows 0x0");
     assert!(with(0, b'x').starts_with("the header of a volume begins with"));
     assert_eq!(
         VolumeHeader::decode(&header[1..]).unwrap_err().to_string(),

@@ -15,7 +15,7 @@ use super::store::{MS, Store};
 use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::{
     CheckReport, Clock, DatedObject, DatedObjects, EndedWriter, FileRange, Holder, ObjectError, ObjectVersion,
-    ObjectVolumeError, PreviousClients, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, check,
+    ObjectVolumeError, PreviousClients, RecordDatabase, RecordsError, ReplaceOutcome, check,
 };
 
 /// The checker of the world leaves this file alone.
@@ -63,34 +63,6 @@ fn a_successor_waits_unless_a_lock_shows_that_the_last_writer_is_gone() {
         // What an opening reads, it reads during the wait, which begins with the fence.
         assert!(!waits || store.now_ns() == store.world().fenced_at_ns + 3 * SECOND, "{took_ns} ns");
     }
-}
-
-/// A writer of an earlier version makes no record of its brief answers.
-#[test]
-fn a_successor_waits_longer_for_a_writer_of_an_earlier_version() {
-    let (store, first) = new_volume();
-    let forget = |volume: &Volume| {
-        let sequence = volume.records().apply(vec![RecordChange::Remove(b"A".to_vec())]).unwrap();
-        store.finish(volume.records().durable(sequence)).unwrap();
-    };
-    forget(&first);
-    let opens_after = |seconds: u64| {
-        let volume = store.finish(open(&store, None)).unwrap();
-        assert_eq!(store.now_ns() - store.world().fenced_at_ns, seconds * SECOND);
-        volume
-    };
-    let second = opens_after(11);
-    // Its record is durable with a later batch.
-    scatter(&store, &second, INO, 1);
-    opens_after(3);
-    // This one is cut off during its wait, and the writer before it may still answer.
-    let early = opens_after(3);
-    forget(&early);
-    {
-        let (opening, end) = (pin!(open(&store, None)), pin!(store.sleep_ns(5 * SECOND)));
-        assert!(matches!(store.finish(select(opening, end)), Either::Right(_)));
-    }
-    opens_after(11);
 }
 
 // rule: A successor waits for no answer of a writer that has surely ended.

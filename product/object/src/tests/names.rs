@@ -35,7 +35,7 @@ async fn open(store: &Store) -> Result<(u32, Arc<Tree>), ObjectVolumeError> {
 async fn open_both(store: &Store) -> Result<(u32, Arc<Volume>, Arc<Tree>), ObjectVolumeError> {
     let log = Log::open(store.clone()).await?;
     let epoch = log.epoch();
-    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
+    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: store.world().random.next(), is_alone: false };
     let volume = ObjectVolume::open(store.clone(), log, store.clone(), VolumeLimits::default(), fresh).await?;
     let volume = Arc::new(volume);

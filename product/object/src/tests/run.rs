@@ -165,7 +165,7 @@ pub(super) async fn open_after(
 ) -> Result<Volume, ObjectVolumeError> {
     let log = Log::open(store.clone()).await?;
     let epoch = log.epoch();
-    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
+    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: store.world().random.next(), is_alone };
     let broken = Broken { rule };
     let volume = ObjectVolume::open_broken(store.clone(), log, store.clone(), LIMITS, fresh, broken, |_| ended).await?;

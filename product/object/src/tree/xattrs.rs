@@ -2,9 +2,8 @@
 //!
 //! Owns: their records, the namespaces, the bounds on an object's names and on all bytes of its attributes.
 //! Does not own: access control lists, which a volume does not have.
-//! Invariants: an inode says whether its object may have attributes, so that others cost no read. The header of the
-//! volume says so before the first attribute is there. Attributes go before their inode. No call holds more than a part
-//! of an object's values: an earlier version may have written any number.
+//! Invariants: an inode says whether its object may have attributes, so that others cost no read. Attributes go before
+//! their inode. No call holds more than a part of an object's values.
 
 use afflux_volume::{ChangedAttributes, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
@@ -15,7 +14,6 @@ use super::permission::{self, READ, User, WRITE};
 use super::read::{ReadView, Used};
 use super::state::ObjectTree;
 use crate::error::ObjectVolumeError;
-use crate::format::records::VolumeHeader;
 use crate::format::tree::InodeRecord;
 use crate::open::get;
 use crate::seams::{Durability, PagedScan, RecordChange, RecordDatabase};
@@ -123,10 +121,9 @@ impl<D: DataCore> ObjectTree<D> {
                 (XattrChange::Replace(_) | XattrChange::Remove, false) => return Err(VolumeError::NoAttribute),
                 _ => {}
             }
-            let counted = bytes;
             before.iter().for_each(|value| bytes.subtract(name, value));
             value_of(&change).iter().for_each(|value| bytes.add(name, value));
-            if bytes.is_too_large_after(counted) {
+            if bytes.is_too_large() {
                 return Err(VolumeError::NoSpace);
             }
             if let Some(changed) = self.change_xattr_now(&view, name, &change, bytes, durable)? {
@@ -150,10 +147,6 @@ impl<D: DataCore> ObjectTree<D> {
         let key = InodeRecord::xattr_key(ino, name);
         match change {
             XattrChange::Set(value) | XattrChange::Create(value) | XattrChange::Replace(value) => {
-                if !inode.has_xattrs {
-                    let header = VolumeHeader { has_xattrs: true, ..self.core.header() };
-                    edit.record(RecordChange::Put(VolumeHeader::KEY.to_vec(), header.encode()));
-                }
                 inode.has_xattrs = true;
                 edit.record(RecordChange::Put(key, value.to_vec()));
             }
@@ -200,11 +193,8 @@ impl XattrBytes {
         self.all = self.all.saturating_sub(name.len() + 1 + value.len());
     }
 
-    /// Whether a change makes the attributes too large. A change that makes them smaller is allowed: an earlier version
-    /// had another bound.
-    fn is_too_large_after(self, before: Self) -> bool {
-        let is_too_many = |now: usize, before: usize, most: usize| now > most && now > before;
-        is_too_many(self.names, before.names, NAMES_BYTES_MAX) || is_too_many(self.all, before.all, ALL_BYTES_MAX)
+    fn is_too_large(self) -> bool {
+        self.names > NAMES_BYTES_MAX || self.all > ALL_BYTES_MAX
     }
 }
 

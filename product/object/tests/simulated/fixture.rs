@@ -75,7 +75,7 @@ impl Machine {
 
 async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore, dead_ns: u64) -> Arc<SimVolume> {
     let records = ObjectRecords::open(platform, store).await.unwrap();
-    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16], has_xattrs: false };
+    let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: platform.random_u64(), is_alone: false };
     let objects = WatchedObjects::new(platform, store.clone());
     let (clock, limits) = (PlatformClock(Arc::clone(platform)), VolumeLimits { dead_ns, ..VolumeLimits::default() });

@@ -82,7 +82,7 @@ impl DataCore for DiskCore {
     }
 
     fn header(&self) -> VolumeHeader {
-        VolumeHeader { id: [7; 16], handle_key: [8; 16], has_xattrs: false }
+        VolumeHeader { id: [7; 16], handle_key: [8; 16] }
     }
 
     fn wall_ns(&self) -> u64 {

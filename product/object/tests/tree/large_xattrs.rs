@@ -1,6 +1,6 @@
 //! Extended attributes of many bytes: their bound, and the bytes that calls read.
 
-use afflux_object::{ObjectTreeOptions, RecordChange, RecordDatabase};
+use afflux_object::ObjectTreeOptions;
 use afflux_volume::{Directory, New, Node, VolumeError, XattrChange};
 use bytes::Bytes;
 
@@ -23,16 +23,6 @@ fn set(lab: &Lab, file: &Node, at: usize, length: usize) -> Result<(), VolumeErr
 
 fn remove(lab: &Lab, file: &Node, at: usize) -> Result<(), VolumeError> {
     lab.run(lab.tree.change_xattr(file, bytes(&format!("user.{at}")), XattrChange::Remove, false)).map(drop)
-}
-
-/// Attributes as an earlier version may have stored them: without a bound.
-fn leave(lab: &Lab, file: &Node, count: usize) {
-    set(lab, file, 0, 1).unwrap();
-    let ino = lab.stat(file).unwrap().fileid;
-    let key = |at: usize| [&b"i"[..], &ino.to_be_bytes(), b"xuser.", at.to_string().as_bytes()].concat();
-    let batch = (1..count).map(|at| RecordChange::Put(key(at), vec![9; VALUE])).collect();
-    lab.core.records.apply(batch).unwrap();
-    lab.tree.forget_inodes();
 }
 
 // rule: All extended attributes of an object have a mebibyte, names and values together.
@@ -63,43 +53,4 @@ fn a_change_reads_no_other_values() {
         set(&lab, &file, at, VALUE - 1).unwrap();
         assert!(lab.core.records.take_read().bytes <= VALUE + 100);
     }
-}
-
-// rule: A list of attributes, a stat and a removal hold a part of the values at a time.
-#[test]
-fn attributes_beyond_the_bound_are_read_some_at_a_time() {
-    const MANY: usize = 600;
-    let (lab, file) = lab();
-    leave(&lab, &file, MANY);
-    let neighbour = lab.make(&lab.root(), "neighbour", New::Regular);
-    lab.tree.forget_inodes();
-    lab.core.records.take_read();
-    assert_eq!(lab.run(lab.tree.xattrs(&file)).unwrap().len(), MANY);
-    assert!(lab.core.records.take_read().most_bytes <= 512 << 10);
-    // Stats of neighbours read none of the values in between.
-    let stats = lab.run(lab.tree.stat_all(vec![file.clone(), neighbour.node.clone()])).unwrap();
-    assert!(stats.iter().all(Option::is_some));
-    lab.tree.forget_inodes();
-    lab.core.records.take_read();
-    let stats = lab.run(lab.tree.stat_all(vec![file.clone(), neighbour.node])).unwrap();
-    assert!(stats.iter().all(Option::is_some));
-    assert!(lab.core.records.take_read().bytes <= 512 << 10);
-    // The attributes may only shrink.
-    assert_eq!(set(&lab, &file, MANY, 1).unwrap_err(), VolumeError::NoSpace);
-    set(&lab, &file, 1, 10).unwrap();
-    remove(&lab, &file, 2).unwrap();
-    assert_eq!(lab.run(lab.tree.xattr(&file, bytes("user.3"))).unwrap().len(), VALUE);
-    lab.core.records.take_read();
-    lab.remove(&lab.root(), "file").unwrap();
-    drop(file);
-    lab.run(async {
-        let platform = lab.platform();
-        afflux_engine::Platform::sleep_until(
-            &**platform,
-            afflux_engine::Platform::now(&**platform).after(60_000_000_000),
-        )
-        .await;
-    });
-    assert!(lab.core.records.take_read().most_bytes <= 512 << 10);
-    assert!(!lab.core.records.map().keys().any(|key| key.first() == Some(&b'i') && key.get(9) == Some(&b'x')));
 }

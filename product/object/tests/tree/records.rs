@@ -30,8 +30,6 @@ pub(crate) struct Calls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadRecords {
     pub(crate) bytes: usize,
-    /// The most bytes of one scan.
-    pub(crate) most_bytes: usize,
 }
 
 /// What happens right after the records took a batch, while its call goes on.
@@ -192,9 +190,7 @@ impl RecordDatabase for MapRecords {
             state.calls.scans += 1;
             let records = state.applied.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
             let records: Vec<Record> = records.take(most).collect();
-            let bytes = records.iter().map(|(key, value)| key.len() + value.len()).sum();
-            state.read.bytes += bytes;
-            state.read.most_bytes = state.read.most_bytes.max(bytes);
+            state.read.bytes += records.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
             records
         };
         self.pause().await;

@@ -59,14 +59,6 @@ pub(crate) async fn open(
         let own = claim.is_some().then_some(host.as_str());
         wait_for_others(location, own, settings.standby).await?;
     }
-    if let Some(other) = store.other_folder_name() {
-        output::remark(format_args!(
-            "{}: an earlier version of Afflux put the log and the tables to {}. They are moved to the rest of the volume now, \
-             so earlier versions cannot open it any more.",
-            output::shown(&location.url),
-            output::shown(other)
-        ));
-    }
     let records = match store.records().await {
         Ok(records) => records,
         // An empty location has nothing to read.
@@ -77,7 +69,7 @@ pub(crate) async fn open(
     let world = Arc::new(platform.clone());
     let watched = WatchedObjects::new(&world, store.objects());
     let fresh = Fresh {
-        header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes(), has_xattrs: false },
+        header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes() },
         verifier: platform.random_u64(),
         is_alone: store.is_locked(),
     };

@@ -11,7 +11,7 @@ use crate::private_directory::Missing;
 const WRITER: EndedWriter = EndedWriter { epoch: 7, verifier: u64::MAX };
 
 fn header(id: u8) -> VolumeHeader {
-    VolumeHeader { id: [id; 16], handle_key: [0; 16], has_xattrs: false }
+    VolumeHeader { id: [id; 16], handle_key: [0; 16] }
 }
 
 #[test]
