@@ -1,23 +1,12 @@
 //! The text that Prometheus reads (exposition format 0.0.4).
 //!
-//! The crate prometheus-client writes samples in the OpenMetrics format, where a counter's name ends with `_total` in
-//! its samples but not in its description. In the older format, which every reader accepts, it does so in both. So this
-//! module writes the two lines of a description itself.
-//!
-//! Owns: families, samples, the lines.
-//! Does not own: escapes and numbers in samples (prometheus-client), the list of families.
-//! Invariants: a family without samples is omitted; the samples of a family come together.
+//! Owns: families, samples, the lines, their escapes and numbers.
+//! Does not own: the list of families.
+//! Invariants: a family without samples is omitted; the samples of a family come together. No text of a stranger ends a
+//! line or a label.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode_registry;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::exemplar::Exemplar;
-use prometheus_client::registry::Registry;
 
 /// The kind of a family's figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,58 +91,48 @@ impl Exposition {
         let mut text = String::new();
         for (family, samples) in self.families.into_values() {
             let Family { name, kind, help } = &family;
-            text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.name()));
-            let mut registry = Registry::default();
-            registry.register_collector(Box::new(Samples { family, samples }));
-            let mut described = String::new();
-            // Writing to memory does not fail.
-            let _ = encode_registry(&mut described, &registry);
-            let samples = described.split_inclusive('\n').filter(|line| !line.starts_with('#'));
-            samples.for_each(|line| text.push_str(line));
+            text.push_str(&format!("# HELP {name} {}\n# TYPE {name} {}\n", escaped(help), kind.name()));
+            samples.iter().for_each(|sample| write(&mut text, &family, sample));
         }
         text
     }
 }
 
-/// The samples of one family.
-#[derive(Debug)]
-struct Samples {
-    family: Family,
-    samples: Vec<Sample>,
-}
-
-impl Collector for Samples {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let name = &*self.family.name;
-        let (name, kind) = match self.family.kind {
-            FamilyKind::Counter => (name.strip_suffix("_total").unwrap_or(name), MetricType::Counter),
-            FamilyKind::Gauge => (name, MetricType::Gauge),
-            FamilyKind::Histogram => (name, MetricType::Histogram),
-        };
-        let mut encoder = encoder.encode_descriptor(name, &self.family.help, None, kind)?;
-        self.samples.iter().try_for_each(|Sample { labels, value }| match labels.is_empty() {
-            true => sample(&mut encoder, self.family.kind, value),
-            false => sample(&mut encoder.encode_family(labels)?, self.family.kind, value),
-        })
-    }
-}
-
-fn sample(encoder: &mut MetricEncoder<'_>, kind: FamilyKind, value: &Value) -> Result<(), fmt::Error> {
-    const PLAIN_U64: Option<&Exemplar<NoLabelSet, u64>> = None;
-    const PLAIN_F64: Option<&Exemplar<NoLabelSet, f64>> = None;
-    match (kind, value) {
-        (FamilyKind::Counter, Value::Count(count)) => encoder.encode_counter(count, PLAIN_U64),
-        (FamilyKind::Counter, Value::Number(number)) => encoder.encode_counter(number, PLAIN_F64),
+/// Adds the lines of a sample.
+fn write(text: &mut String, family: &Family, Sample { labels, value }: &Sample) {
+    let mut line = |suffix: &str, bound: Option<f64>, value: String| {
+        let bound = bound.map(|bound| format!("le=\"{}\"", number(bound)));
+        let labels = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value).replace('"', "\\\"")));
+        let labels = bound.into_iter().chain(labels).collect::<Vec<_>>().join(",");
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        text.push_str(&format!("{}{suffix}{labels} {value}\n", family.name));
+    };
+    match (family.kind, value) {
+        (FamilyKind::Counter, Value::Count(count)) => line("", None, count.to_string()),
         // Above 2^53 a gauge is rounded, as everywhere in Prometheus.
-        (FamilyKind::Gauge, Value::Count(count)) => encoder.encode_gauge(&(*count as f64)),
-        (FamilyKind::Gauge, Value::Number(number)) => encoder.encode_gauge(number),
+        (FamilyKind::Gauge, Value::Count(count)) => line("", None, number(*count as f64)),
+        (FamilyKind::Counter | FamilyKind::Gauge, Value::Number(value)) => line("", None, number(*value)),
         (FamilyKind::Histogram, Value::Histogram { buckets, sum }) => {
-            let count = buckets.iter().map(|(_, count)| count).sum();
-            encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
+            line("_sum", None, number(*sum));
+            line("_count", None, buckets.iter().map(|(_, count)| count).sum::<u64>().to_string());
+            let mut up_to = 0;
+            for (bound, count) in buckets {
+                up_to += count;
+                line("_bucket", Some(*bound), up_to.to_string());
+            }
         }
         // A value of the wrong kind writes no sample.
-        (FamilyKind::Histogram, _) | (_, Value::Histogram { .. }) => Ok(()),
+        (FamilyKind::Histogram, _) | (_, Value::Histogram { .. }) => {}
     }
+}
+
+/// A text on one line. In a label, quotes are escaped, too.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn number(value: f64) -> String {
+    if value == f64::INFINITY { "+Inf".to_owned() } else { format!("{value:?}") }
 }
 
 #[cfg(test)]

@@ -38,6 +38,13 @@ fn names_of_strangers_end_no_line_and_no_label() {
 }
 
 #[test]
+fn a_description_ends_no_line() {
+    let mut all = Exposition::default();
+    all.add(&Family::new("t_odd", FamilyKind::Gauge, "a \"b\" \\\nt_evil 1"), &[], Value::Number(1e-9));
+    assert_eq!(all.text(), "# HELP t_odd a \"b\" \\\\\\nt_evil 1\n# TYPE t_odd gauge\nt_odd 1e-9\n");
+}
+
+#[test]
 fn a_family_without_samples_is_left_out() {
     assert_eq!(Exposition::default().text(), "");
 }
