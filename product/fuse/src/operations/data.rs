@@ -123,13 +123,8 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
     opened(on, header, &inode, flags, attributes.as_ref())
 }
 
-/// Records a call, if somebody reads the recording.
-fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: TracedOperation, offset: u64, bytes: u64) {
-    record_durable(on, file, operation, offset, bytes, false);
-}
-
-/// As [`record`], with the sync of a write that is to be durable.
-fn record_durable<P: Platform>(
+/// Records a call, if somebody reads the recording, with the sync of a write that is to be durable.
+fn record<P: Platform>(
     on: &Mount<P>,
     file: &OpenFile<P>,
     operation: TracedOperation,
@@ -156,13 +151,13 @@ pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Option
         Err(errno) => return Some(Err(errno)),
     };
     let read = on.volume.try_read(&file.inode, extent.offset, readable(extent))?;
-    record(on, &file, TracedOperation::Read, extent.offset, extent.size.into());
+    record(on, &file, TracedOperation::Read, extent.offset, extent.size.into(), false);
     Some(Ok(ReplyDraft::read(read.bytes)))
 }
 
 pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Outcome {
     let file = on.opened(extent.fh)?;
-    record(on, &file, TracedOperation::Read, extent.offset, extent.size.into());
+    record(on, &file, TracedOperation::Read, extent.offset, extent.size.into(), false);
     let (inode, client) = (&file.inode, Some(&file.client));
     let read = on.volume.read_by(&on.own, client, inode, extent.offset, readable(extent)).await?;
     Ok(ReplyDraft::read(read.bytes))
@@ -193,7 +188,7 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: OpenExtent, data: &[
         Err(errno) => return Some(Err(errno)),
     };
     on.volume.try_write(&on.own, &file.inode, extent.offset, data)?;
-    record(on, &file, TracedOperation::Write, extent.offset, data.len() as u64);
+    record(on, &file, TracedOperation::Write, extent.offset, data.len() as u64, false);
     Some(Ok(written(data.len())))
 }
 
@@ -243,7 +238,7 @@ async fn write_at<P: Platform>(
     data: &[u8],
     synchronous: bool,
 ) -> Outcome {
-    record_durable(on, file, TracedOperation::Write, offset, data.len() as u64, synchronous);
+    record(on, file, TracedOperation::Write, offset, data.len() as u64, synchronous);
     let bytes = write_fitting(on, file, offset, data).await?;
     if synchronous {
         synchronous::bytes(on, file, offset, bytes as u64).await?;
@@ -277,13 +272,13 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
     let size = len.min(DATA_BYTES_MAX as u64) as u32;
     check_end(OpenExtent { fh: to.0, offset: to.1, size })?;
     let extent = OpenExtent { fh: from.0, offset: from.1, size };
-    record(on, &source, TracedOperation::Read, from.1, size.into());
+    record(on, &source, TracedOperation::Read, from.1, size.into(), false);
     let read = on.volume.read_by(&on.own, Some(&target.client), &source.inode, from.1, readable(extent)).await?;
     let copied = match read.bytes {
         ReadBytes::Copied(bytes) => bytes,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
-    record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
+    record(on, &target, TracedOperation::Write, to.1, copied.len() as u64, false);
     drop_before(on, target.node, &target.inode, to.1).await;
     let bytes = write_fitting(on, &target, to.1, &copied).await?;
     synchronous::range(on, &target, to.1, bytes as u64).await?;
@@ -348,7 +343,7 @@ fn pending_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
 
 pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh: u64, data_only: bool) -> Outcome {
     let file = on.opened(fh)?;
-    record(on, &file, TracedOperation::Sync, 0, 0);
+    record(on, &file, TracedOperation::Sync, 0, 0, false);
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
     if !data_only {
         synchronous::object(on, file.node, &file.inode).await?;
