@@ -105,8 +105,8 @@ pub struct ProtocolError {
 /// The server's side of one connection.
 ///
 /// The world reads into the buffer and calls [`ProtocolMachine::receive`] after each read. Then it calls
-/// [`ProtocolMachine::poll_output`] until that is pending, and again whenever the waker given there fires. While the peer
-/// takes no output, the world calls [`ProtocolMachine::poll_calls`] instead.
+/// [`ProtocolMachine::poll_output`] until that is pending, and again whenever the waker given there fires. While the
+/// peer takes no output, the world calls [`ProtocolMachine::poll_calls`] instead.
 pub trait ProtocolMachine: Send {
     /// Takes whole records from the front of `input`, which holds all bytes received and not yet taken; leaves an
     /// incomplete record there. An error closes the connection.

@@ -9,7 +9,7 @@ use crate::format::extent::SegmentId;
 use crate::format::{FieldBytes, FormatError, exactly, in_range};
 
 /// The format that this version writes.
-pub const VOLUME_FORMAT: u32 = 1;
+pub const VOLUME_FORMAT: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"AFXVOLUM";
 const FEATURES_KNOWN: u64 = 0;
@@ -47,7 +47,8 @@ impl VolumeHeader {
         if found != MAGIC {
             return Err(FormatError::Magic { field: "the header of a volume", found, expected: MAGIC });
         }
-        in_range("the format of a volume", u64::from(fields.u32()), 1, u64::from(VOLUME_FORMAT))?;
+        let format = u64::from(VOLUME_FORMAT);
+        in_range("the format of a volume", u64::from(fields.u32()), format, format)?;
         let features = fields.u64();
         if features & !FEATURES_KNOWN != 0 {
             return Err(FormatError::Features { found: features, known: FEATURES_KNOWN });

@@ -154,15 +154,17 @@ fn records_are_read_as_written() {
 }
 
 #[test]
-fn newer_volumes_are_refused_with_the_reason() {
+fn newer_and_older_volumes_are_refused_with_the_reason() {
     let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] }.encode();
     let with = |at: usize, byte: u8| {
         let mut header = header.clone();
         header[at] = byte;
         VolumeHeader::decode(&header).unwrap_err().to_string()
     };
-    let newer = VOLUME_FORMAT as u8 + 1;
-    assert_eq!(with(11, newer), format!("the format of a volume is {newer} instead of 1 to {VOLUME_FORMAT}"));
+    for other in [VOLUME_FORMAT as u8 - 1, VOLUME_FORMAT as u8 + 1] {
+        let refused = format!("the format of a volume is {other} instead of {VOLUME_FORMAT} to {VOLUME_FORMAT}");
+        assert_eq!(with(11, other), refused);
+    }
     assert_eq!(with(19, 4), "the volume uses the features 0x4; this version knows 0x0");
     assert!(with(0, b'x').starts_with("the header of a volume begins with"));
     assert_eq!(
