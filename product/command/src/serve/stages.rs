@@ -202,15 +202,15 @@ impl Serving {
     }
 
     /// Stops all parts after everything was written.
-    fn end(self, json: bool) -> Outcome {
-        // The locals end in the reverse order: the socket and the state directory after the threads.
-        let Self { state, control, reactors: _reactors, source, running, naming, upkeep, prefault, .. } = self;
-        drop(prefault);
-        naming.iter().for_each(|naming| naming.end());
+    fn end(mut self, json: bool) -> Outcome {
+        self.prefault = None;
+        self.naming.iter().for_each(|naming| naming.end());
         #[cfg(feature = "object")]
-        if let Some(left) = source.unstored_view() {
-            store_end::watch(left, &running, &control.0, json);
+        if let Some(left) = self.source.unstored_view() {
+            store_end::watch(left, &self.running, &self.control.0, json);
         }
+        // The locals end in the reverse order: the socket and the state directory after the threads.
+        let Self { state, control: _control, reactors: _reactors, source, running, upkeep, .. } = self;
         let stopped = stop_serving(&running, &source, json);
         unnamed_files::end(&source);
         let ended = stopped.and_then(|()| source.end(&running.volume, &state));
