@@ -14,15 +14,10 @@ fn found(objects: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_other_half_of_a_volume_is_no_volume() {
-    let whole = ["~a/home/records/manifest/1", "plain/records/manifest/1", "plain/records/wal/1"];
-    let half = "%7Ea/home/records/wal/1";
-    assert_eq!(found(&whole), ["plain", "~a/home"]);
-    assert_eq!(found(&[&whole[..], &[half]].concat()), ["plain", "~a/home"]);
-    // Nothing says that another volume has it.
-    assert_eq!(found(&[half]), ["%7Ea/home"]);
-    let another = "%7Ea/home/records/manifest/1";
-    assert_eq!(found(&[&whole[..], &[half, another]].concat()), ["%7Ea/home", "plain", "~a/home"]);
+fn a_prefix_with_any_folder_of_records_is_a_volume() {
+    let objects = ["~a/home/records/manifest/1", "plain/records/manifest/1", "plain/records/wal/1"];
+    assert_eq!(found(&objects), ["plain", "~a/home"]);
+    assert_eq!(found(&["log/records/wal/1", "tables/records/compacted/1", "none/data/00/1"]), ["log", "tables"]);
 }
 
 #[test]
