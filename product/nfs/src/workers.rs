@@ -103,7 +103,7 @@ pub(crate) struct Workers<P: Platform> {
     free: Vec<Free>,
     spares: Arc<Spares>,
     calls: usize,
-    /// Workers whose calls have ended, and whose replies nobody has taken.
+    /// Workers with an ended call. The connection has not taken the replies.
     ended: VecDeque<usize>,
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Grace {
     until_ns: u64,
     /// The name of each client that may have state.
     present: BTreeMap<u64, u64>,
-    /// Those of these clients for whom the list is durable.
+    /// The present clients that the durable list has.
     durable: BTreeSet<u64>,
     /// The number of clients with each of these names.
     of_names: BTreeMap<u64, usize>,
