@@ -31,7 +31,7 @@ use afflux_pages::wait::{Permits, WaitQueue, lock};
 
 use crate::devices::delays::FileDelays;
 use crate::devices::failures::Amount;
-use crate::devices::in_flight::{InOrder, Load, RequestEntry, RequestInFlight};
+use crate::devices::in_flight::{EndedRequest, InOrder, Load};
 use crate::devices::pass::Position;
 use crate::devices::payer::Payer;
 use crate::devices::ready::ReadyPosition;
@@ -429,7 +429,6 @@ pub(crate) struct FileFlight {
     /// Whether each is of a round that writes and flushes at once.
     writes: InOrder<bool>,
     writing_pages: u64,
-    reads: u32,
     reading_pages: u64,
 }
 
@@ -446,18 +445,16 @@ impl FileFlight {
     }
 
     pub(crate) fn read_begins(&mut self, pages: u64) {
-        self.reads += 1;
         self.reading_pages += pages;
     }
 
     pub(crate) fn read_ends(&mut self, pages: u64) {
-        self.reads -= 1;
         self.reading_pages -= pages;
     }
 
     /// Whether any request is in flight.
     pub(crate) fn has_any(&self) -> bool {
-        self.reads > 0 || self.has_writes()
+        self.reading_pages > 0 || self.has_writes()
     }
 
     pub(crate) fn has_writes(&self) -> bool {
@@ -482,7 +479,7 @@ impl FileFlight {
 
     /// Whether a write with a lower number is in flight.
     pub(crate) fn has_writes_before(&self, number: u64) -> bool {
-        self.writes.first(|_| true).is_some_and(|first| first < number)
+        self.writes.first(|_| true).is_some_and(|(first, _)| *first < number)
     }
 
     pub(crate) fn writing_pages(&self) -> u64 {
@@ -587,52 +584,49 @@ impl Display for WriteObstacle {
     }
 }
 
-impl Load {
-    fn kind(self) -> (TransferKind, u64) {
-        match self {
-            Self::Read => (TransferKind::Read, 0),
-            Self::Write { bytes, .. } => (TransferKind::Write, bytes),
-        }
-    }
-}
-
+/// The beginning and the end of its requests. Nothing else changes what is in flight to its device.
 impl FileInner {
+    /// A request is about to be submitted; returns its number.
+    pub(crate) fn request_begins(&self, load: Load, now: Nanos) -> u64 {
+        let runs = load.dirty().runs;
+        if runs > 0 {
+            self.device.admission().add_runs(runs as i64);
+        }
+        self.device.in_flight.begin(self.pages.slot, load, now)
+    }
+
     /// Sets a request of the file aside, unless it has ended or too many are; returns whether it did.
-    pub(crate) fn try_set_aside(self: &Arc<Self>, request: &RequestInFlight, now: Nanos) -> bool {
+    pub(crate) fn try_set_aside(&self, number: u64, now: Nanos) -> bool {
         let device = &self.device;
         {
             let mut state = lock(&self.state);
-            if !device.requests.entries.try_set_aside(request.number) {
-                return false;
-            }
+            let Some(load) = device.in_flight.try_set_aside(number, now) else { return false };
             state.hold();
-            if let Load::Write { pages, ticket, .. } = request.load {
-                state.failures.set_aside(ticket.amount(pages));
+            if load.kind == TransferKind::Write {
+                state.failures.set_aside(load.dirty());
                 self.note_failed(&mut state);
-                device.in_flight.set_aside(ticket, pages);
                 device.requests.uncount_write();
             }
-            let (kind, bytes) = request.load.kind();
-            device.figures.set_aside(kind, bytes, request.submitted, now);
         }
         device.slots().give_back(1);
         device.requests.write_ended().wake_all();
         true
     }
 
-    /// A request of the file has ended; returns whether it was set aside. If so, it has no slot to give back, and the
-    /// caller puts the file back in its lists.
-    pub(crate) fn request_ended(&self, entry: RequestEntry) -> bool {
-        let ended = self.device.requests.entries.end(entry);
-        if ended.is_aside {
+    /// A request has ended. If it was set aside, it has no slot to give back, and the caller puts the file back in its
+    /// lists.
+    pub(crate) fn request_ends(&self, number: u64, succeeds: bool, now: Nanos) -> EndedRequest {
+        let ended = self.device.in_flight.end(number, succeeds, now);
+        let dirty = ended.load.dirty();
+        if ended.was_aside {
             let mut state = lock(&self.state);
             state.release();
-            if let Load::Write { pages, ticket, .. } = ended.load {
-                state.failures.take_back(ticket.amount(pages));
-                self.device.in_flight.take_back(ticket, pages);
-            }
+            state.failures.take_back(dirty);
         }
-        ended.is_aside
+        if dirty.runs > 0 {
+            self.device.admission().add_runs(-(dirty.runs as i64));
+        }
+        ended
     }
 }
 

@@ -21,7 +21,7 @@ mod ready;
 pub(crate) mod rewrites;
 pub(crate) mod state;
 pub(crate) mod status;
-mod usage;
+pub(crate) mod usage;
 pub(crate) mod waits;
 pub(crate) mod withholding;
 pub(crate) mod worklist;

@@ -14,7 +14,6 @@ use afflux_device::FILE_BYTES_MAX;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Device, DeviceReport, Limits, Nanos};
 use afflux_device::policy::KnobValues;
-use afflux_device::request::{Backing, Request, TransferHere};
 use afflux_device::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 use afflux_pages::units::PageCount;
 use afflux_pages::wait::{Permits, Signal, WaitQueue, lock};
@@ -26,16 +25,18 @@ use crate::devices::failures::Failures;
 use crate::devices::hang::HangState;
 use crate::devices::in_flight::{InFlight, Requests, Terms};
 use crate::devices::payer::ClientPayers;
-use crate::devices::usage::{Ends, Figures};
+use crate::devices::usage::Ends;
 use crate::devices::waits::Waits;
 use crate::devices::worklist::{FlusherView, Worklist};
+use crate::readahead::Openings;
 
 /// A device with files of the type `F`. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]
 pub(crate) struct DeviceState<F> {
     id: DeviceId,
     pub(super) name: String,
-    device: Arc<dyn Device>,
+    /// The device itself. No lock is held at its calls: a request may complete at once.
+    pub hardware: Arc<dyn Device>,
     /// The device's own values of knobs.
     pub settings: DeviceSettings,
     /// The knobs as policies see them, since a knob last changed.
@@ -43,11 +44,11 @@ pub(crate) struct DeviceState<F> {
     /// The pages charged to the device.
     pub charges: Charges,
     pub(super) requests: Requests,
-    /// The policy's limits on requests in flight.
+    /// The requests in flight and their sums, and the policy's limits on them.
     pub in_flight: InFlight,
     pub(super) worklist: Worklist<F>,
-    /// Its use, and the times learned of it.
-    pub figures: Figures,
+    /// What openings of files may read ahead.
+    pub openings: Openings,
     /// Its failed requests.
     pub failures: Failures,
     /// Ends of requests that the policy does not know yet.
@@ -74,18 +75,18 @@ impl<F> DeviceState<F> {
         settings: DeviceSettings,
     ) -> Self {
         let (depth, is_store) = (device.limits().depth.max(1), device.limits().is_store());
-        let figures = Figures::new(is_store);
+        let in_flight = InFlight::new(depth, is_store);
         Self {
             id,
             name: name.to_owned(),
-            device,
+            hardware: device,
             settings,
             knobs_seen: Mutex::default(),
-            charges: Charges::new(id, totals, figures.hang.stalled()),
+            charges: Charges::new(id, totals, in_flight.hang.stalled()),
             requests: Requests::new(depth),
-            in_flight: InFlight::new(),
+            in_flight,
             worklist: Worklist::new(),
-            figures,
+            openings: Openings::new(),
             failures: Failures::default(),
             ends: Ends::new(),
             memory,
@@ -129,7 +130,7 @@ impl<F> DeviceState<F> {
 
     /// Whether it hangs.
     pub(crate) fn hang(&self) -> &HangState {
-        &self.figures.hang
+        &self.in_flight.hang
     }
 
     /// The signal that wakes its flusher.
@@ -139,7 +140,7 @@ impl<F> DeviceState<F> {
 
     /// The limits of the hardware.
     pub(crate) fn limits(&self) -> &Limits {
-        self.device.limits()
+        self.hardware.limits()
     }
 
     /// The most pages that one request may carry.
@@ -150,17 +151,17 @@ impl<F> DeviceState<F> {
     /// The most cached pages between absent ones that a request reads again. Only a store gains by that: its requests
     /// are dear. A disk takes the same time for a short gap as for a leap, and its bytes would be more.
     pub(crate) fn read_through_pages(&self) -> u64 {
-        if self.limits().is_store() { self.figures.read_windows().gap } else { 0 }
+        if self.limits().is_store() { self.in_flight.read_windows().gap } else { 0 }
     }
 
     /// Bytes that can still be allocated on the device, as far as it knows.
     pub(crate) fn free_bytes_hint(&self) -> u64 {
-        self.device.free_bytes_hint()
+        self.hardware.free_bytes_hint()
     }
 
     /// The device's own word on its state.
     pub(super) fn report(&self) -> DeviceReport {
-        self.device.report()
+        self.hardware.report()
     }
 
     /// Whether a limit may refuse accepted bytes when they are written.
@@ -170,28 +171,8 @@ impl<F> DeviceState<F> {
 
     /// Whether the device has been refused a request since the last call, because its store gets too many.
     pub(crate) fn take_too_many(&self) -> bool {
-        let reported = self.device.too_many();
+        let reported = self.hardware.too_many();
         self.too_many.swap(reported, Ordering::Relaxed) < reported
-    }
-
-    /// Reads on this thread, if the device can ([`Device::read_here`]). No lock is held.
-    pub(crate) fn read_here(&self, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
-        self.device.read_here(read)
-    }
-
-    /// Writes on this thread, if the device can ([`Device::write_here`]). No lock is held.
-    pub(crate) fn write_here(&self, write: &TransferHere<'_>) -> Option<()> {
-        self.device.write_here(write)
-    }
-
-    /// Makes writes durable on this thread, if the device can ([`Device::sync_here`]). No lock is held.
-    pub(crate) fn sync_here(&self, backing: &Backing) -> Option<Result<(), DeviceError>> {
-        self.device.sync_here(backing)
-    }
-
-    /// Hands a request over. No lock is held: it may complete at once.
-    pub(crate) fn submit(&self, request: Request) {
-        self.device.submit(request);
     }
 
     /// The value of a knob that is in force for the device: its own, or the engine's.

@@ -12,14 +12,17 @@ use afflux_pages::units::PageCount;
 use super::state::DeviceState;
 use super::waits::PauseStatus;
 use crate::devices::charges::DeviceId;
+use crate::devices::usage::TransferKind;
 
 impl<F> DeviceState<F> {
     /// A policy's view of the device, with `pages` pages charged to it. Pages that cannot be written now do not count.
     pub(super) fn counts(&self, now: Nanos, pages: PageCount) -> DeviceCounts {
         let (writeback, roomless) = (self.charges.writeback(), self.charges.unwritable.roomless());
         // While the device hangs these count as all others.
-        let aside = if self.figures.hang.is_stalled() { 0 } else { self.in_flight.aside_pages() };
-        let mut usage = self.figures.usage();
+        let is_stalled = self.hang().is_stalled();
+        let counted = &mut *self.in_flight.counted();
+        let aside = if is_stalled { 0 } else { counted.aside_pages };
+        let (oldest_in_flight, usage) = (counted.oldest(), &mut counted.usage);
         DeviceCounts {
             reclaimable: (pages.0 + aside).saturating_sub(writeback + roomless.pages),
             writeback: writeback.saturating_sub(aside),
@@ -28,22 +31,22 @@ impl<F> DeviceState<F> {
             bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| PageCount::whole_in(bytes).0),
             flushing: self.worklist.has_slices(),
             runs: self.admission().runs().saturating_sub(roomless.runs),
-            bytes_in_flight: usage.write_bytes_in_flight,
+            bytes_in_flight: counted.write_bytes,
             writes_in_flight: self.requests.writes(),
-            runs_in_flight: self.in_flight.runs(),
-            reads_in_flight: u64::from(usage.clocks.reads_in_flight()),
-            calls_in_flight: u64::from(usage.clocks.calls_in_flight()),
+            runs_in_flight: counted.runs,
+            reads_in_flight: u64::from(usage.clocks.count(TransferKind::Read)),
+            calls_in_flight: u64::from(usage.clocks.count(TransferKind::Other)),
             waited_for_at: usage.waited_for_at,
             read_bytes: usage.read_bytes,
             busy: usage.clocks.times(now),
-            oldest_in_flight: usage.clocks.oldest(),
+            oldest_in_flight,
             payers_waiting: self.waits.payers_waiting(),
         }
     }
 
     /// Whether there are dirty pages that can be written and are not in flight.
     pub(crate) fn has_more_to_write(&self) -> bool {
-        let aside = if self.figures.hang.is_stalled() { 0 } else { self.in_flight.aside_pages() };
+        let aside = if self.hang().is_stalled() { 0 } else { self.in_flight.counted().aside_pages };
         self.admission().pages().0 + aside > self.charges.writeback() + self.charges.unwritable.roomless().pages
     }
 
@@ -52,7 +55,7 @@ impl<F> DeviceState<F> {
         let (dirty_pages, files_dirty) = (self.admission().pages(), self.worklist.unclean_count() as u32);
         let (last_error, pauses) = (self.failures.last_error(), self.waits.pauses());
         let DeviceReport { away_since, names_since, .. } = self.report();
-        let mut usage = self.figures.usage();
+        let usage = &mut self.in_flight.counted().usage;
         DeviceStatus {
             id: self.id(),
             name: self.name.clone(),
@@ -76,14 +79,10 @@ impl<F> DeviceState<F> {
                 .or(usage.bandwidth.bytes_per_second()),
             pauses,
             figures,
-            stalled_ns: usage
-                .clocks
-                .stalled_since()
-                .filter(|_| self.figures.hang.is_stalled())
-                .map(|since| now.since(since)),
+            stalled_ns: usage.clocks.stalled_since().filter(|_| self.hang().is_stalled()).map(|since| now.since(since)),
             names_stalled_ns: names_since.map(|since| now.since(since)),
             away_ns: away_since.map(|since| now.since(since)),
-            refuses: self.figures.hang.is_refusing(),
+            refuses: self.hang().is_refusing(),
         }
     }
 }

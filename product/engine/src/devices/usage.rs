@@ -1,160 +1,29 @@
-//! How a device is used: requests in flight, bytes moved, the time with requests of each kind, the speed of its writes,
-//! and the ends that the policy does not know yet.
+//! How a device is used: bytes moved, the time with requests of each kind, the speed of its writes, and the ends that
+//! the policy does not know yet.
 //!
 //! A clock runs while any request of its kind is in flight, however many. The time of transfers is measured beside
 //! calls that move no bytes, above all flushes. A flush that holds transfers up is not their doing. A flush that
 //! follows transfers may have written bytes out of the device's memory.
 //!
-//! Owns: the figures and their lock, the clocks, the estimate of bandwidth, the ends to tell; the learned law of
-//! readahead, what openings of files may read ahead, whether the device hangs.
-//! Does not own: the counts of pages (`charges`), the moments of telling (`devices`), decisions based on the figures
-//! (policies).
-//! Invariants: every request that begins ends, with the instant that it began with. A clock stands while nothing of its
-//! kind is in flight, and never goes back; time without a write in flight does not make a device look slow. An end
-//! takes a hang back. A request set aside is not in flight here. Each end is reported once, in the order of reporting
-//! (`a_policy_is_told_of_ends_together_and_of_each_once`). The locks are leaves.
+//! Owns: the clocks, the estimate of bandwidth, where the last requests ended, the learned law of readahead, the ends
+//! to tell.
+//! Does not own: the requests in flight, their lock and the moments of their beginning and end (`in_flight`), the
+//! moments of telling (`devices`), decisions based on the figures (policies).
+//! Invariants: a clock stands while nothing of its kind is in flight, and never goes back; time without a write in
+//! flight does not make a device look slow. A request set aside is not in flight here. Each end is reported once, in
+//! the order of reporting (`a_policy_is_told_of_ends_together_and_of_each_once`). The lock of the ends is a leaf.
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use afflux_device::platform::Nanos;
-use afflux_device::policy::{AtEnd, BusyTimes, Completed};
-use afflux_pages::sync::OwnLines;
+use afflux_device::policy::{BusyTimes, Completed};
 use afflux_pages::wait::lock;
 
-use crate::devices::hang::HangState;
-use crate::readahead::Openings;
-use crate::readahead::prices::{Learner, SharedWindowSizes, WindowSizes};
+use crate::readahead::prices::{Learner, WindowSizes};
 
 /// A call of this size takes as long as those of a stream.
 const LARGE_CALL_BYTES: u64 = 1 << 20;
-
-/// The end of a file's bytes on the device: the file's slot, and a page.
-pub(crate) type FilePosition = (u32, u64);
-
-/// The figures. The fields that a read changes come first, on few cache lines: readers on many threads contend for
-/// them.
-#[derive(Default)]
-#[repr(C)]
-pub(super) struct Usage {
-    pub(super) clocks: Clocks,
-    /// Where the last submitted read ends.
-    read_end: Option<FilePosition>,
-    /// When the last read or call ended.
-    pub(super) waited_for_at: Option<Nanos>,
-    pub(super) read_bytes: u64,
-    reading: Learner,
-    pub(super) write_bytes_in_flight: u64,
-    /// Where the last request written in idle time ends.
-    idle_end: Option<FilePosition>,
-    /// Where the last submitted write ends.
-    write_end: Option<FilePosition>,
-    pub(super) written_bytes: u64,
-    pub(super) bandwidth: Bandwidth,
-    /// Whether the device's calls are long and overlap.
-    is_store: bool,
-}
-
-impl Usage {
-    pub(super) fn new(is_store: bool) -> Self {
-        Self { is_store, ..Self::default() }
-    }
-
-    pub(super) fn begins(&mut self, kind: TransferKind, bytes: u64, now: Nanos) {
-        self.clocks.begins(kind, now);
-        if kind == TransferKind::Write {
-            self.write_bytes_in_flight += bytes;
-            self.bandwidth.begins(now);
-        }
-    }
-
-    /// A read of these pages of a file is submitted. Returns its number of runs: 0 if the device continues its last
-    /// read.
-    pub(super) fn read_begins(&mut self, file: u32, pages: &Range<u64>, now: Nanos) -> u64 {
-        let clocks = &self.clocks;
-        self.reading.begins(clocks.reads_in_flight(), clocks.reads_in_flight() == clocks.in_flight());
-        self.clocks.begins(TransferKind::Read, now);
-        u64::from(self.read_end.replace((file, pages.end)) != Some((file, pages.start)))
-    }
-
-    /// A read of `runs` runs has ended. Returns how far to read ahead, if that has changed, and the device at this end.
-    pub(super) fn read_ends(
-        &mut self,
-        runs: u64,
-        bytes: u64,
-        submitted: Nanos,
-        now: Nanos,
-    ) -> (Option<WindowSizes>, AtEnd) {
-        self.clocks.ends(TransferKind::Read, submitted, now);
-        self.waited_for_at = Some(now);
-        self.read_bytes += bytes;
-        let left = self.clocks.reads_in_flight();
-        let alone = left == self.clocks.in_flight();
-        let at_end = self.at_end(now);
-        if self.is_store && bytes >= LARGE_CALL_BYTES {
-            self.reading.note_call(now.since(submitted));
-        }
-        let prices = self.reading.ends(runs, bytes, left, alone, at_end.busy.reads_ns);
-        (prices.map(|_| self.window_sizes()), at_end)
-    }
-
-    fn at_end(&mut self, now: Nanos) -> AtEnd {
-        let (busy, oldest_in_flight) = (self.clocks.times(now), self.clocks.oldest());
-        AtEnd { busy, oldest_in_flight, bytes_in_flight: self.write_bytes_in_flight }
-    }
-
-    /// How far to read ahead.
-    pub(super) fn window_sizes(&self) -> WindowSizes {
-        let call_mib = if self.is_store { self.reading.call_mib() } else { 0 };
-        WindowSizes::of(self.reading.prices(), call_mib)
-    }
-
-    /// A write from `first` up to `end` of a file is submitted; returns whether the write before it ended at `first`.
-    pub(super) fn try_continue_write(&mut self, file: u32, first: u64, end: u64) -> bool {
-        self.write_end.replace((file, end)) == Some((file, first))
-    }
-
-    /// An idle write from `first` up to `end` of a file is submitted; returns whether the device continues its last
-    /// idle write.
-    pub(super) fn try_continue_idle_write(&mut self, file: u32, first: u64, end: u64) -> bool {
-        self.idle_end.replace((file, end)) == Some((file, first))
-    }
-
-    /// A transfer counts no longer as in flight.
-    pub(super) fn set_aside(&mut self, kind: TransferKind, bytes: u64, submitted: Nanos, now: Nanos) {
-        self.clocks.set_aside(kind, submitted, now);
-        if kind == TransferKind::Write {
-            self.write_bytes_in_flight -= bytes;
-            self.bandwidth.ends(now, 0);
-        }
-    }
-
-    /// A transfer that was set aside has ended, and moved so many bytes.
-    pub(super) fn aside_ends(&mut self, kind: TransferKind, bytes: u64, now: Nanos) {
-        self.clocks.works(now);
-        match kind {
-            TransferKind::Read => self.read_bytes += bytes,
-            TransferKind::Write => self.written_bytes += bytes,
-            TransferKind::Other => {}
-        }
-    }
-
-    /// A request other than a read has ended; it moved its bytes only if `moved`. Returns the device at this end.
-    pub(super) fn ends(&mut self, kind: TransferKind, bytes: u64, moved: bool, submitted: Nanos, now: Nanos) -> AtEnd {
-        self.clocks.ends(kind, submitted, now);
-        if kind == TransferKind::Write {
-            let moved_bytes = if moved { bytes } else { 0 };
-            self.write_bytes_in_flight -= bytes;
-            self.written_bytes += moved_bytes;
-            self.bandwidth.ends(now, moved_bytes);
-        } else {
-            self.waited_for_at = Some(now);
-        }
-        self.at_end(now)
-    }
-}
 
 /// The effect of a request on the device's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,24 +36,118 @@ pub(crate) enum TransferKind {
     Other,
 }
 
+/// Requests of which one may continue the one before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RequestStream {
+    Reads,
+    Writes,
+    /// Writes in idle time.
+    IdleWrites,
+}
+
+/// The use of a device. The fields that a read changes come first.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct Usage {
+    pub(super) clocks: Clocks,
+    /// Where the last request of each stream ends: the file's slot, and a page.
+    stream_ends: [Option<(u32, u64)>; 3],
+    /// When the last read or call ended.
+    pub(super) waited_for_at: Option<Nanos>,
+    pub(super) read_bytes: u64,
+    reading: Learner,
+    pub(super) written_bytes: u64,
+    pub(super) bandwidth: Bandwidth,
+    /// Whether the device's calls are long and overlap.
+    is_store: bool,
+}
+
+impl Usage {
+    pub(super) fn new(is_store: bool) -> Self {
+        Self { is_store, ..Self::default() }
+    }
+
+    /// A request of a stream from page `first` up to `end` of a file is submitted; returns whether the device continues
+    /// the one before.
+    pub(super) fn try_continue(&mut self, stream: RequestStream, file: u32, first: u64, end: u64) -> bool {
+        self.stream_ends[stream as usize].replace((file, end)) == Some((file, first))
+    }
+
+    pub(super) fn begins(&mut self, kind: TransferKind, now: Nanos) {
+        if kind == TransferKind::Read {
+            let reads = self.clocks.count(kind);
+            self.reading.begins(reads, reads == self.clocks.in_flight());
+        }
+        self.clocks.begins(kind, now);
+    }
+
+    /// A transfer counts no longer as in flight.
+    pub(super) fn set_aside(&mut self, kind: TransferKind, now: Nanos) {
+        self.clocks.set_aside(kind, now);
+        if kind == TransferKind::Write {
+            self.bandwidth.ends(self.clocks.times.writes_ns, 0);
+        }
+    }
+
+    /// A transfer that was set aside has ended, and moved so many bytes.
+    pub(super) fn aside_ends(&mut self, kind: TransferKind, moved: u64, now: Nanos) {
+        self.clocks.works(now);
+        match kind {
+            TransferKind::Write => self.written_bytes += moved,
+            _ => self.read_bytes += moved,
+        }
+    }
+
+    /// A request of `runs` runs has ended, and moved so many bytes: 0 if it failed. Returns how far to read ahead, if
+    /// that has changed.
+    pub(super) fn ends(
+        &mut self,
+        kind: TransferKind,
+        runs: u64,
+        moved: u64,
+        submitted: Nanos,
+        now: Nanos,
+    ) -> Option<WindowSizes> {
+        self.clocks.ends(kind, now);
+        if kind == TransferKind::Write {
+            self.written_bytes += moved;
+            self.bandwidth.ends(self.clocks.times.writes_ns, moved);
+            return None;
+        }
+        self.waited_for_at = Some(now);
+        if kind == TransferKind::Other {
+            return None;
+        }
+        self.read_bytes += moved;
+        if self.is_store && moved >= LARGE_CALL_BYTES {
+            self.reading.note_call(now.since(submitted));
+        }
+        let (left, all, reads_ns) = (self.clocks.count(kind), self.clocks.in_flight(), self.clocks.times.reads_ns);
+        self.reading.ends(runs, moved, left, left == all, reads_ns).map(|_| self.window_sizes())
+    }
+
+    /// How far to read ahead.
+    pub(super) fn window_sizes(&self) -> WindowSizes {
+        let call_mib = if self.is_store { self.reading.call_mib() } else { 0 };
+        WindowSizes::of(self.reading.prices(), call_mib)
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Clocks {
     times: BusyTimes,
     /// The instant up to which the times are right.
     at: Nanos,
-    reads: u32,
-    writes: u32,
-    calls: u32,
-    /// Requests set aside since the last end: until then nothing shows that the device works.
-    aside: u32,
+    /// Requests in flight, by kind.
+    counts: [u32; 3],
+    /// Whether a request was set aside since the last end: until then nothing shows that the device works.
+    has_aside: bool,
     /// Time with any request in flight.
     any_ns: u64,
     /// Time with transfers and calls in flight, since the last end of either.
     beside_calls_ns: u64,
     /// When a request last ended, or began while none was in flight.
     progress: Nanos,
-    /// Submission times of transfers in flight, the oldest first, except for late reports.
-    submitted: VecDeque<Nanos>,
 }
 
 impl Clocks {
@@ -192,7 +155,7 @@ impl Clocks {
     fn pass(&mut self, now: Nanos) {
         let ns = now.since(self.at);
         self.at = self.at.max(now);
-        let (reads, writes, calls) = (self.reads > 0, self.writes > 0, self.calls > 0);
+        let [reads, writes, calls] = self.counts.map(|count| count > 0);
         if reads || writes {
             self.times.transfers_ns += ns;
             self.times.reads_ns += if reads { ns } else { 0 };
@@ -211,15 +174,11 @@ impl Clocks {
         if self.stalled_since().is_none() {
             self.progress = now;
         }
-        *self.count(kind) += 1;
-        if kind != TransferKind::Other {
-            self.submitted.push_back(now);
-        }
+        self.counts[kind as usize] += 1;
     }
 
-    /// A request submitted at this time is no longer in flight. The time of a call is ignored.
-    pub(super) fn ends(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
-        self.leaves(kind, submitted, now);
+    pub(super) fn ends(&mut self, kind: TransferKind, now: Nanos) {
+        self.leaves(kind, now);
         self.works(now);
         // Time beside a call up to its end may be time for which the call held transfers up. If a transfer ends first,
         // the call was waiting.
@@ -229,59 +188,43 @@ impl Clocks {
         }
     }
 
-    /// A transfer submitted at this time counts no longer as in flight; the device has done nothing.
-    pub(super) fn set_aside(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
+    /// A transfer counts no longer as in flight; the device has done nothing.
+    pub(super) fn set_aside(&mut self, kind: TransferKind, now: Nanos) {
         // Nothing has ended since the last progress: the time may be that of the file that holds the request.
-        if self.aside == 0 {
+        if !self.has_aside {
             self.times.held_up_ns += now.since(self.progress);
         }
-        self.leaves(kind, submitted, now);
-        self.aside += 1;
+        self.leaves(kind, now);
+        self.has_aside = true;
     }
 
     /// A request has ended.
     pub(super) fn works(&mut self, now: Nanos) {
         self.progress = self.progress.max(now);
-        self.aside = 0;
+        self.has_aside = false;
     }
 
-    fn leaves(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
+    fn leaves(&mut self, kind: TransferKind, now: Nanos) {
         self.pass(now);
-        let count = self.count(kind);
+        let count = &mut self.counts[kind as usize];
         assert!(*count > 0, "a request ends that never began");
         *count -= 1;
-        if kind != TransferKind::Other
-            && let Some(at) = self.submitted.iter().position(|one| *one == submitted)
-        {
-            self.submitted.remove(at);
-        }
     }
 
-    fn count(&mut self, kind: TransferKind) -> &mut u32 {
-        match kind {
-            TransferKind::Read => &mut self.reads,
-            TransferKind::Write => &mut self.writes,
-            TransferKind::Other => &mut self.calls,
-        }
+    /// Requests of a kind in flight.
+    pub(super) fn count(&self, kind: TransferKind) -> u32 {
+        self.counts[kind as usize]
     }
 
     /// Requests of any kind in flight.
     pub(super) fn in_flight(&self) -> u32 {
-        self.reads + self.writes + self.calls
+        self.counts.iter().sum()
     }
 
     /// When a request last ended, or began while none was in flight; `None` while none is. Requests set aside since
     /// then count here.
     pub(super) fn stalled_since(&self) -> Option<Nanos> {
-        (self.in_flight() + self.aside > 0).then_some(self.progress)
-    }
-
-    pub(super) fn reads_in_flight(&self) -> u32 {
-        self.reads
-    }
-
-    pub(super) fn calls_in_flight(&self) -> u32 {
-        self.calls
+        (self.in_flight() > 0 || self.has_aside).then_some(self.progress)
     }
 
     /// Time with a request of any kind in flight.
@@ -295,11 +238,6 @@ impl Clocks {
         self.pass(now);
         self.times
     }
-
-    /// When the oldest of the transfers in flight was submitted.
-    pub(super) fn oldest(&self) -> Option<Nanos> {
-        self.submitted.front().copied()
-    }
 }
 
 /// Measured time after which older measurements fade.
@@ -311,9 +249,8 @@ const FIRST_WINDOW_NS: u64 = 5 * Nanos::MILLISECOND;
 /// A device's write bandwidth.
 #[derive(Default)]
 pub(crate) struct Bandwidth {
-    in_flight: u32,
-    since: Nanos,
-    window_ns: u64,
+    /// The clock of writes when the window began.
+    began_ns: u64,
     window_bytes: u64,
     windows: u32,
     measured_ns: u64,
@@ -321,158 +258,31 @@ pub(crate) struct Bandwidth {
 }
 
 impl Bandwidth {
-    pub(crate) fn begins(&mut self, now: Nanos) {
-        if self.in_flight == 0 {
-            self.since = now;
-        }
-        self.in_flight += 1;
-    }
-
-    pub(crate) fn ends(&mut self, now: Nanos, bytes: u64) {
-        self.in_flight -= 1;
-        self.window_ns += now.since(self.since);
-        self.since = now;
+    /// A write has ended, and moved so many bytes. `writes_ns` is the clock of time with writes in flight.
+    pub(crate) fn ends(&mut self, writes_ns: u64, bytes: u64) {
         self.window_bytes += bytes;
         let enough = if self.windows < FIRST_WINDOWS { FIRST_WINDOW_NS } else { WINDOW_NS };
-        if self.window_ns >= enough {
-            self.close();
+        let window_ns = writes_ns - self.began_ns;
+        if window_ns >= enough {
+            self.close(window_ns);
+            self.began_ns = writes_ns;
         }
     }
 
-    fn close(&mut self) {
-        let (window_ns, bytes) = (u128::from(self.window_ns), u128::from(self.window_bytes));
-        let kept_ns = u128::from(self.measured_ns.min(MEMORY_NS.saturating_sub(self.window_ns)));
+    fn close(&mut self, window_ns: u64) {
+        let bytes = u128::from(std::mem::take(&mut self.window_bytes));
+        let kept_ns = u128::from(self.measured_ns.min(MEMORY_NS.saturating_sub(window_ns)));
         let backed_bytes = u128::from(self.bytes_per_second) * kept_ns;
         let second = u128::from(Nanos::SECOND);
         self.bytes_per_second =
-            u64::try_from((backed_bytes + bytes * second) / (kept_ns + window_ns)).unwrap_or(u64::MAX);
-        self.measured_ns = self.measured_ns.saturating_add(self.window_ns);
+            u64::try_from((backed_bytes + bytes * second) / (kept_ns + u128::from(window_ns))).unwrap_or(u64::MAX);
+        self.measured_ns = self.measured_ns.saturating_add(window_ns);
         self.windows = self.windows.saturating_add(1);
-        (self.window_ns, self.window_bytes) = (0, 0);
     }
 
     /// Bytes a second, once known.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         (self.windows > 0).then_some(self.bytes_per_second)
-    }
-}
-
-pub(crate) struct Figures {
-    usage: OwnLines<Mutex<Usage>>,
-    /// How far to read ahead, given the cost of reads.
-    read_windows: SharedWindowSizes,
-    pub openings: Openings,
-    pub(super) hang: HangState,
-}
-
-impl Figures {
-    pub(super) fn new(is_store: bool) -> Self {
-        let usage = Usage::new(is_store);
-        let read_windows = SharedWindowSizes::new(usage.window_sizes());
-        Self { usage: OwnLines(Mutex::new(usage)), read_windows, openings: Openings::new(), hang: HangState::new() }
-    }
-
-    pub(super) fn usage(&self) -> MutexGuard<'_, Usage> {
-        lock(&self.usage)
-    }
-
-    pub(crate) fn read_windows(&self) -> WindowSizes {
-        self.read_windows.get()
-    }
-
-    pub(crate) fn request_begins(&self, kind: TransferKind, bytes: u64, now: Nanos) {
-        self.usage().begins(kind, bytes, now);
-        self.hang.begins();
-    }
-
-    /// A call that moves no bytes has ended.
-    pub(crate) fn request_ends(&self, kind: TransferKind, bytes: u64, moved: bool, now: Nanos) {
-        self.transfer_ends(kind, bytes, moved, now, now);
-    }
-
-    /// A transfer that was submitted at an instant has ended at another.
-    pub(crate) fn transfer_ends(
-        &self,
-        kind: TransferKind,
-        bytes: u64,
-        moved: bool,
-        submitted: Nanos,
-        now: Nanos,
-    ) -> AtEnd {
-        let at_end = self.usage().ends(kind, bytes, moved, submitted, now);
-        self.hang.ends();
-        at_end
-    }
-
-    /// A transfer submitted at an instant is set aside: from now on it does not count as in flight.
-    pub(super) fn set_aside(&self, kind: TransferKind, bytes: u64, submitted: Nanos, now: Nanos) {
-        self.usage().set_aside(kind, bytes, submitted, now);
-    }
-
-    /// A transfer that was set aside has ended, and moved `bytes` bytes; 0 if it failed.
-    pub(crate) fn aside_ends(&self, kind: TransferKind, bytes: u64, now: Nanos) {
-        self.usage().aside_ends(kind, bytes, now);
-        self.hang.ends();
-    }
-
-    /// Since when the device has completed nothing; `None` if nothing is in flight.
-    pub(crate) fn stalled_since(&self) -> Option<Nanos> {
-        self.usage().clocks.stalled_since()
-    }
-
-    /// Stops the watch until a request is in flight; false if one is.
-    pub(crate) fn try_unwatch(&self) -> bool {
-        self.hang.set_watched(false);
-        let idle = self.stalled_since().is_none();
-        if !idle {
-            self.hang.set_watched(true);
-        }
-        idle
-    }
-
-    /// The device hangs since `since`, and refuses its writers or does not; false if it has gone on.
-    pub(crate) fn try_mark_hanging(&self, since: Nanos, refuses: bool) -> bool {
-        let hangs = {
-            // A request that ends meanwhile resets this afterwards.
-            let usage = self.usage();
-            let hangs = usage.clocks.stalled_since() == Some(since);
-            if hangs {
-                self.hang.set(true, refuses);
-            }
-            hangs
-        };
-        if hangs && refuses {
-            self.hang.wake_waiters();
-        }
-        hangs
-    }
-
-    /// A read of these pages of a file is about to be submitted. Returns its number of runs: 0 if the last read of the
-    /// device ended there.
-    pub(crate) fn read_begins(&self, file: u32, pages: &Range<u64>, now: Nanos) -> u64 {
-        let runs = self.usage().read_begins(file, pages, now);
-        self.hang.begins();
-        runs
-    }
-
-    /// A read of `runs` runs has ended, between these two instants, and moved `bytes` bytes; 0 if it failed.
-    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, submitted: Nanos, now: Nanos) -> AtEnd {
-        let (law, at_end) = self.usage().read_ends(runs, bytes, submitted, now);
-        if let Some(law) = law {
-            self.read_windows.set(law);
-        }
-        self.hang.ends();
-        at_end
-    }
-
-    /// A write up to a position is about to be submitted; returns whether the write before it ended at `first`.
-    pub(crate) fn try_continue_write(&self, first: u64, (file, end): FilePosition) -> bool {
-        self.usage().try_continue_write(file, first, end)
-    }
-
-    /// An idle write up to a position is about to be submitted; returns whether the one before it ended at `first`.
-    pub(crate) fn try_continue_idle_write(&self, first: u64, (file, end): FilePosition) -> bool {
-        self.usage().try_continue_idle_write(file, first, end)
     }
 }
 

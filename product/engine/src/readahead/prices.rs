@@ -12,7 +12,7 @@
 //! and the latency of an answer.
 //!
 //! Owns: the prices, the window of learning, how far a window is believed; the law of sizes.
-//! Does not own: when requests begin and end (`devices::usage`), the growth of a stream's window (`afflux`).
+//! Does not own: when requests begin and end (`devices::in_flight`), the growth of a stream's window (`afflux`).
 //! Invariants: prices stay within bounds. A window in which other requests were in flight, or a read failed, teaches
 //! nothing. One stalled window moves prices little: only the second is believed.
 

@@ -55,8 +55,8 @@ impl Cached for CachedPages<'_> {
 }
 
 impl<P: Platform> Reading<P> {
-    /// Calls the policy, with the file's lock held.
-    fn ask_policy(
+    /// Asks the policy which pages to read in addition, with the file's lock held.
+    pub(super) fn ask_policy(
         &self,
         file: &FileInner,
         state: &mut FileState,
@@ -68,24 +68,19 @@ impl<P: Platform> Reading<P> {
         let pages_ahead = || cache.pages.unread.of_file(file.pages.slot);
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
-        let window_sizes = file.device.figures.read_windows();
+        let window_sizes = file.device.in_flight.read_windows();
         let terms = AheadTerms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
             request_pages: file.device.request_pages(),
             window_sizes: WindowSizes { most: window_sizes.most.max(file.device.request_pages()), ..window_sizes },
             remaining: &left,
-            openings: &file.device.figures.openings,
+            openings: &file.device.openings,
             pages_ahead: &pages_ahead,
         };
         let ahead = ask(state, &terms, &CachedPages(cache, &file.pages));
         file.pages.trigger_readahead_past(state.readahead.trigger());
         ahead
-    }
-
-    /// A read of these pages missed the first; returns the pages to read in addition.
-    pub(super) fn missed(&self, file: &FileInner, state: &mut FileState, pages: &Range<u64>) -> Ahead {
-        self.ask_policy(file, state, |state, terms, cached| state.readahead.missed(pages, terms, cached))
     }
 
     /// A read of these bytes used up the pages read ahead.
@@ -99,7 +94,7 @@ impl<P: Platform> Reading<P> {
             self.fill_ranges(file, &ahead, 0);
         }
         if file.no_reuse.load(Ordering::Relaxed) {
-            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures.read_windows().most);
+            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.in_flight.read_windows().most);
             self.drop_used(file, page.saturating_sub(behind)..page, 1);
         }
     }

@@ -23,9 +23,9 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, Changed, lock};
 
 use super::Reading;
+use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::in_flight::{Load, RequestEntry};
-use crate::devices::{DeviceState, TransferKind};
+use crate::devices::in_flight::{EndedRequest, Load};
 use crate::trace::EngineEvent;
 
 /// The pages of a read.
@@ -45,11 +45,10 @@ pub(super) struct ReadInFlight<P: Platform> {
     /// `None` while a request has it.
     memory: Option<FrameMemory>,
     kind: ReadKind,
-    /// 1, or 0 if it continues the device's last read.
-    runs: u64,
     /// When it began.
     pub(super) at: Nanos,
-    entry: RequestEntry,
+    /// Its number at the device.
+    number: u64,
     /// For the reader that waits.
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
 }
@@ -65,13 +64,12 @@ impl<P: Platform> ReadInFlight<P> {
         kind: ReadKind,
         at: Nanos,
     ) -> Self {
-        let (device, slot, pages) = (&file.device, file.pages.slot, first..first + pieces.len() as u64);
-        state.flight.read_begins(pieces.len() as u64);
-        let runs = device.figures.read_begins(slot, &pages, at);
-        let entry = device.requests().entries.begin(slot, Load::Read, at);
+        let count = pieces.len() as u64;
+        state.flight.read_begins(count);
+        let (number, pages) = (file.request_begins(Load::read(first, count), at), first..first + count);
         let memory = Some(FrameMemory::new(Arc::clone(&reading.arena), pieces));
         let (reading, file) = (Arc::clone(reading), Arc::clone(file));
-        Self { reading, file, pages, memory, kind, runs, at, entry, answer: None }
+        Self { reading, file, pages, memory, kind, at, number, answer: None }
     }
 
     /// Submits it as a request. `answer`: for a reader that waits for it.
@@ -80,14 +78,14 @@ impl<P: Platform> ReadInFlight<P> {
         let (operation, backing, memory) = (self.operation(), self.file.backing.clone(), self.memory.take());
         let is_ahead = answer.is_none();
         self.answer = answer;
-        device.submit(Request::new(Box::new(self), backing, operation, memory).ahead(is_ahead));
+        device.hardware.submit(Request::new(Box::new(self), backing, operation, memory).ahead(is_ahead));
     }
 
     /// Carries it out on this thread, if the device can. Returns how and when it ended.
     pub(super) fn try_here(&self) -> Option<(Result<(), DeviceError>, Nanos)> {
         let (file, memory) = (&self.file, self.memory.as_ref()?);
         let read = TransferHere::new(&file.backing, self.pages.start * PAGE_BYTES, memory);
-        let result = file.device.read_here(&read)?;
+        let result = file.device.hardware.read_here(&read)?;
         self.note_sent();
         Some((result, self.end(memory.pieces(), result)))
     }
@@ -109,7 +107,7 @@ impl<P: Platform> ReadInFlight<P> {
     fn end(&self, pieces: &[Piece], result: Result<(), DeviceError>) -> Nanos {
         let (base, file) = (&self.reading.base, &self.file);
         let (cache, count) = (&base.cache, self.pages.end - self.pages.start);
-        let was_aside = file.request_ended(self.entry);
+        let ended = file.request_ends(self.number, result.is_ok(), base.now());
         {
             let mut state = lock(&file.state);
             match self.kind {
@@ -118,7 +116,7 @@ impl<P: Platform> ReadInFlight<P> {
             }
             state.flight.read_ends(count);
             // The flusher passes over pages that are being read, and may have delisted the file until this read ends.
-            file.requeue(&mut state, base.now());
+            file.requeue(&mut state, ended.at);
         }
         let changed = Changed::now();
         for piece in pieces {
@@ -133,12 +131,12 @@ impl<P: Platform> ReadInFlight<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        let now = self.leave_device(was_aside, result);
+        self.tell(&ended, result);
         let changed = Changed::now();
         file.queue.wake_for(&changed);
         cache.memory_queue.wake_for(&changed);
         file.device.read_frames().give_back(count);
-        now
+        ended.at
     }
 
     /// With the file's lock held: the pages that were absent are there, or gone again.
@@ -182,35 +180,25 @@ impl<P: Platform> ReadInFlight<P> {
         }
     }
 
-    /// Tells the device's figures and its policy of the end, and gives the slot back. Returns the instant.
-    fn leave_device(&self, was_aside: bool, result: Result<(), DeviceError>) -> Nanos {
-        let (base, device, now) = (&self.reading.base, &self.file.device, self.reading.base.now());
-        let latency_ns = now.since(self.at);
-        let pages = if result.is_ok() { self.pages.end - self.pages.start } else { 0 };
-        let bytes = pages * PAGE_BYTES;
+    /// Records the end, reports it to the policy, and gives the slot back.
+    fn tell(&self, ended: &EndedRequest, result: Result<(), DeviceError>) {
+        let (base, device) = (&self.reading.base, &self.file.device);
+        let EndedRequest { load, bytes, at, latency_ns, device: at_end, .. } = *ended;
         if result.is_err() {
             base.local().count(Counter::ReadErrors, 1);
         }
-        base.trace_file(now, &self.file, None, || EngineEvent::Completed {
-            operation: self.operation(),
-            ns: latency_ns,
-            error: result.err(),
-        });
-        if was_aside {
-            // The time of its wait is not the device's, and its slot is another's.
-            device.figures.aside_ends(TransferKind::Read, bytes, now);
-            return now;
-        }
-        let at_end = device.figures.read_ends(self.runs, bytes, self.at, now);
+        let (operation, error) = (self.operation(), result.err());
+        base.trace_file(at, &self.file, None, || EngineEvent::Completed { operation, ns: latency_ns, error });
+        // If it was set aside, the time of its wait is not the device's, and its slot is another's.
+        let Some(at_end) = at_end else { return };
         if base.devices.policy.needs().reads {
             let unwatched_ns = base.platform.unwatched_ns().min(latency_ns);
-            let (direction, runs, rest) = (Direction::Read, self.runs, Completed::default());
+            let (direction, runs, pages, rest) = (Direction::Read, load.runs, bytes / PAGE_BYTES, Completed::default());
             let done =
-                Completed { direction, at: now, device: at_end, runs, pages, bytes, latency_ns, unwatched_ns, ..rest };
-            base.devices.request_ended(device, base.moment_at(now), done);
+                Completed { direction, at, device: at_end, runs, pages, bytes, latency_ns, unwatched_ns, ..rest };
+            base.devices.request_ended(device, base.moment_at(at), done);
         }
         device.slots().give_back(1);
-        now
     }
 }
 

@@ -200,7 +200,9 @@ impl<P: Platform> Reading<P> {
         if state.suspect.contains(&start) {
             miss.pages.end = start + 1;
         } else {
-            miss.ahead = self.missed(file, state, &miss.pages);
+            let pages = &miss.pages;
+            miss.ahead =
+                self.ask_policy(file, state, |state, terms, cached| state.readahead.missed(pages, terms, cached));
         }
         let asked_end = miss.pages.end;
         let end = miss.ahead.end_from(asked_end).min(file.size().div_ceil(PAGE_BYTES)).max(asked_end);

@@ -20,8 +20,8 @@ use afflux_pages::wait::{Changed, lock};
 
 use super::WriteEnds;
 use super::batch::sectors_of;
-use crate::devices::TransferKind;
 use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
+use crate::devices::in_flight::EndedRequest;
 use crate::dirty::{self, after_cleaning};
 use crate::recycler::Boxed;
 use crate::trace::EngineEvent;
@@ -58,53 +58,24 @@ pub(super) enum Durable {
     Now,
 }
 
-/// The end of a transfer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
-    /// 0 if it failed.
-    bytes: u64,
-    at: Nanos,
-    /// The device at that instant; `None` if the request was set aside.
-    device: Option<AtEnd>,
-}
-
-impl Moved {
-    /// Whether the request was set aside: it has no slot.
-    pub(super) fn was_aside(&self) -> bool {
-        self.device.is_none()
-    }
-}
-
 impl<P: Platform> WriteEnds<P> {
     fn completed(self, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
-        let moved = self.end_transfer(operation, result);
-        self.end_pages(operation, pieces, result, moved, Durable::Later);
-        if !moved.was_aside() {
+        let request = self.end_transfer(operation, result);
+        self.end_pages(operation, pieces, result, &request, Durable::Later);
+        if !request.was_aside {
             self.writeback.release_request(&self.file.device);
         }
         self.wake_waiters();
     }
 
     /// The device has taken the bytes, or refused them: it is free for others.
-    pub(super) fn end_transfer(&self, operation: Operation, result: Result<(), DeviceError>) -> Moved {
-        let (base, device) = (&self.writeback.base, &self.file.device);
-        let at = base.now();
-        let was_aside = self.file.request_ended(self.entry);
-        let ns = at.since(self.submitted);
-        base.trace_file(at, &self.file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
-        let len = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
-        let bytes = if result.is_ok() { len } else { 0 };
-        let at_end = match was_aside {
-            true => {
-                device.figures.aside_ends(TransferKind::Write, bytes, at);
-                None
-            }
-            false => Some(device.figures.transfer_ends(TransferKind::Write, len, result.is_ok(), self.submitted, at)),
-        };
-        device.admission().add_runs(-self.runs);
-        device.in_flight.end(self.ticket);
-        Moved { bytes, at, device: at_end }
+    pub(super) fn end_transfer(&self, operation: Operation, result: Result<(), DeviceError>) -> EndedRequest {
+        let base = &self.writeback.base;
+        let ended = self.file.request_ends(self.number, result.is_ok(), base.now());
+        let (ns, error) = (ended.latency_ns, result.err());
+        base.trace_file(ended.at, &self.file, None, || EngineEvent::Completed { operation, ns, error });
+        ended
     }
 
     /// The file first, then the accounts, then the policy.
@@ -113,23 +84,23 @@ impl<P: Platform> WriteEnds<P> {
         operation: Operation,
         pieces: &[Piece],
         result: Result<(), DeviceError>,
-        moved: Moved,
+        request: &EndedRequest,
         durable: Durable,
     ) {
         let (base, device) = (&self.writeback.base, &self.file.device);
-        let (ended, kept) = self.change_pages(operation, pieces, result, moved.at, durable);
+        let (ended, kept) = self.change_pages(operation, pieces, result, request.at, durable);
         self.count(&ended, result);
-        self.note_failures(&ended, result, moved.at);
+        self.note_failures(&ended, result, request.at);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         device.charges.note_written(ended.written);
         device.charges.release_deferred(ended.uncharged);
-        match moved.device {
+        match request.device {
             // The time of its wait is not the device's.
-            None => base.devices.refresh_bounds(device, base.moment_at(moved.at)),
-            Some(at_end) => self.report_to_policy(&ended, &moved, at_end),
+            None => base.devices.refresh_bounds(device, base.moment_at(request.at)),
+            Some(at_end) => self.report_to_policy(&ended, request, at_end),
         }
         if ended.uncharged > 0 {
-            after_cleaning(&base.devices, device, base.moment_at(moved.at));
+            after_cleaning(&base.devices, device, base.moment_at(request.at));
         }
         self.file.cache.rare_wake();
         drop(kept);
@@ -233,28 +204,26 @@ impl<P: Platform> WriteEnds<P> {
         }
     }
 
-    fn report_to_policy(&self, ended: &Ended, moved: &Moved, at_end: AtEnd) {
+    fn report_to_policy(&self, ended: &Ended, request: &EndedRequest, at_end: AtEnd) {
         let (base, device) = (&self.writeback.base, &self.file.device);
-        let Moved { bytes, at: now, .. } = *moved;
-        let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
-        let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
+        let EndedRequest { load, bytes, at, latency_ns, .. } = *request;
         // A world may have to ask its host for this.
         let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
         let done = Completed {
-            direction,
-            at: now,
+            direction: Direction::Write,
+            at,
             device: at_end,
             more_to_write: device.has_more_to_write(),
-            runs,
+            runs: load.runs,
             pages: ended.written,
             bytes,
             latency_ns,
-            in_flight,
-            held_back,
+            in_flight: self.in_flight,
+            held_back: device.in_flight.is_waited_for(),
             unwatched_ns: unwatched_ns.min(latency_ns),
             too_many: device.take_too_many(),
         };
-        base.devices.request_ended(device, base.moment_at(now), done);
+        base.devices.request_ended(device, base.moment_at(at), done);
     }
 
     pub(super) fn wake_waiters(&self) {

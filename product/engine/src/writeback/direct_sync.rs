@@ -26,9 +26,10 @@ use smallvec::SmallVec;
 
 use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::in_flight::Terms;
+use crate::devices::in_flight::{EndedRequest, Terms};
+use crate::devices::usage::RequestStream;
 use crate::writeback::batch::{Run, claim};
-use crate::writeback::complete::{Durable, Moved};
+use crate::writeback::complete::Durable;
 use crate::writeback::{WriteEnds, Writeback};
 
 /// A round at once writes its runs one after the other. With more of them, requests side by side are faster.
@@ -57,7 +58,7 @@ struct WriteAtOnce<P: Platform> {
     ends: WriteEnds<P>,
     operation: Operation,
     memory: Option<FrameMemory>,
-    moved: Moved,
+    moved: EndedRequest,
 }
 
 impl<P: Platform> Default for WritesAtOnce<P> {
@@ -188,10 +189,10 @@ impl<P: Platform> Writeback<P> {
             let (memory, result) = self.carry(file, operation, memory).await;
             let moved = ends.end_transfer(operation, result);
             let write = WriteAtOnce { ends, operation, memory, moved };
-            if !moved.was_aside() {
+            if !moved.was_aside {
                 self.release_request(&file.device);
             }
-            if result.is_ok() && !moved.was_aside() {
+            if result.is_ok() && !moved.was_aside {
                 writes.begun.push(write);
             } else {
                 write.end(result, Durable::Later);
@@ -213,14 +214,14 @@ impl<P: Platform> Writeback<P> {
     ) -> (Option<FrameMemory>, Result<(), DeviceError>) {
         if let Operation::Write { offset, .. } = operation
             && self.base.platform.may_wait_on_this_thread()
-            && file.device.write_here(&TransferHere::new(&file.backing, offset, &memory)).is_some()
+            && file.device.hardware.write_here(&TransferHere::new(&file.backing, offset, &memory)).is_some()
         {
             return (Some(memory), Ok(()));
         }
         let carried = Arc::new(Carried { file: Arc::clone(file), memory: Mutex::default(), answer: Answer::default() });
         let sink = Box::new(CarriedEnds(Arc::clone(&carried)));
         let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
-        file.device.submit(request.for_sync(true));
+        file.device.hardware.submit(request.for_sync(true));
         let result = carried.answer.wait().await;
         (lock(&carried.memory).take(), result)
     }
@@ -248,14 +249,14 @@ fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<
     let run = claim(file, state, Tag::Dirty, bytes_max).ok()?;
     let first = run.offset / PAGE_BYTES;
     // Nothing of the file is in flight before it, so the device has to seek to it.
-    file.device.figures.try_continue_write(first, (file.pages.slot, first + run.pages));
+    file.device.in_flight.try_continue(RequestStream::Writes, file.pages.slot, first, first + run.pages);
     Some(run)
 }
 
 impl<P: Platform> WriteAtOnce<P> {
     fn end(&self, result: Result<(), DeviceError>, durable: Durable) {
         let pieces = self.memory.as_ref().map_or(&[][..], FrameMemory::pieces);
-        self.ends.end_pages(self.operation, pieces, result, self.moved, durable);
+        self.ends.end_pages(self.operation, pieces, result, &self.moved, durable);
         self.ends.wake_waiters();
     }
 }

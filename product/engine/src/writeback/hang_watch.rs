@@ -4,10 +4,9 @@
 //! hangs, or because all of its requests wait for such files. The next requests find out, and get less time than the
 //! first ones.
 //!
-//! Owns: one task a device, if the policy sets time limits; how much of a silence was watched, and for how long each
-//! request was seen in its device.
+//! Owns: one task a device, if the policy sets time limits; how much of a silence was watched.
 //! Does not own: the time limits (policies), the consequences (`devices::hang`), the effect on accounts
-//! (`devices::file`).
+//! (`devices::file`), for how long each request was seen in its device (`devices::in_flight`).
 //! Invariants: only watched time counts. A clock that jumps, or a process that was stopped, makes no device hang: its
 //! completions may not have been reported yet. While nothing is in flight nothing wakes up. A check of requests
 //! allocates nothing.
@@ -57,14 +56,13 @@ impl HangWatch {
 
 pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) {
     loop {
-        if device.figures.try_unwatch() {
+        if device.in_flight.try_unwatch() {
             device.hang().look().wait_or(std::future::pending()).await;
         }
         let (mut watch, mut said) = (HangWatch::begins(base.now()), None);
-        let mut overdue = OverdueWatch::begins(&device);
-        while said.is_some() || device.figures.stalled_since().is_some() {
+        while said.is_some() || device.in_flight.stalled_since().is_some() {
             device.hang().look().wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
-            look(&base, &device, &mut watch, &mut overdue, &mut said);
+            look(&base, &device, &mut watch, &mut said);
         }
     }
 }
@@ -74,19 +72,18 @@ fn look<P: Platform>(
     base: &Base<P>,
     device: &Arc<DeviceState>,
     watch: &mut HangWatch,
-    overdue: &mut OverdueWatch,
     said: &mut Option<(Nanos, bool)>,
 ) {
-    let (now, since) = (base.now(), device.figures.stalled_since());
+    let (now, since) = (base.now(), device.in_flight.stalled_since());
     let watched_ns = watch.look(now, since);
-    let oldest_ns = overdue.look(device, watch.passed_ns);
+    let oldest_ns = device.in_flight.watched(watch.passed_ns);
     let HangLimits { stalled_ns, refused_ns } = match watched_ns.max(oldest_ns) {
         0..LOOK_NS => HangLimits::UNNOTICED,
         _ => base.ask(device, |policy, view, own, _| policy.hang_limits(view, own)),
     };
     let hangs =
         since.filter(|_| watched_ns >= stalled_ns.min(refused_ns)).map(|since| (since, watched_ns >= refused_ns));
-    let hangs = hangs.filter(|(since, refuses)| device.figures.try_mark_hanging(*since, *refuses));
+    let hangs = hangs.filter(|(since, refuses)| device.in_flight.try_mark_hanging(*since, *refuses));
     if let Some((since, _)) = said.filter(|(before, _)| hangs.is_none_or(|(since, _)| since != *before)) {
         base.trace_device(Some(device.id()), || EngineEvent::DeviceGoesOn { ns: now.since(since) });
         *said = None;
@@ -97,71 +94,42 @@ fn look<P: Platform>(
     *said = hangs;
     let overdue_ns = if hangs.is_some() { LOOK_NS } else { stalled_ns };
     if oldest_ns >= overdue_ns {
-        overdue.set_aside(base, device, overdue_ns);
+        set_overdue_aside(base, device, overdue_ns);
     }
 }
 
-/// The watched time at which a request was first seen, by its entry.
-pub(super) struct OverdueWatch {
-    watched_ns: u64,
-    seen: Box<[Seen]>,
+/// Sets the requests aside that were seen for `most_ns` and longer, if another request waits.
+fn set_overdue_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, most_ns: u64) {
+    // A store's request is late because the store gets too many.
+    if device.limits().is_store() || !device.is_waited_for() {
+        return;
+    }
+    let (mut any, mut from) = (false, 0);
+    while let Some((number, request)) = device.in_flight.overdue(from, most_ns) {
+        any |= try_set_aside(base, device, number, &request);
+        from = number + 1;
+    }
+    if any {
+        let moment = base.moment_at(base.now());
+        dirty::apply_failed(&base.devices, device, moment);
+        base.devices.refresh_bounds(device, moment);
+        if device.hang().is_stalled() {
+            // One of them may find out whether only these files' writes do not end.
+            device.admission().device_changed();
+        }
+    }
 }
 
-#[derive(Clone, Copy)]
-struct Seen {
+fn try_set_aside<P: Platform>(
+    base: &Base<P>,
+    device: &Arc<DeviceState>,
     number: u64,
-    at_ns: u64,
-}
-
-impl OverdueWatch {
-    /// No time was watched yet.
-    pub(super) fn begins(device: &DeviceState) -> Self {
-        let seen = vec![Seen { number: u64::MAX, at_ns: 0 }; device.requests().entries.count()].into();
-        Self { watched_ns: 0, seen }
-    }
-
-    /// So much more time was watched. Returns the longest time for which a request was seen.
-    pub(super) fn look(&mut self, device: &DeviceState, passed_ns: u64) -> u64 {
-        self.watched_ns += passed_ns;
-        let requests = device.requests().entries.all().filter(|request| !request.is_aside);
-        requests.map(|request| self.age_ns(&request)).max().unwrap_or(0)
-    }
-
-    fn age_ns(&mut self, request: &RequestInFlight) -> u64 {
-        let at = (request.number % self.seen.len() as u64) as usize;
-        if self.seen[at].number != request.number {
-            self.seen[at] = Seen { number: request.number, at_ns: self.watched_ns };
-        }
-        self.watched_ns - self.seen[at].at_ns
-    }
-
-    /// Sets the requests aside that were seen for `most_ns` and longer, if another request waits.
-    pub(super) fn set_aside<P: Platform>(&mut self, base: &Base<P>, device: &Arc<DeviceState>, most_ns: u64) {
-        // A store's request is late because the store gets too many.
-        if device.limits().is_store() || !device.is_waited_for() {
-            return;
-        }
-        let mut any = false;
-        for request in device.requests().entries.all().filter(|request| !request.is_aside) {
-            any |= self.age_ns(&request) >= most_ns && try_set_one_aside(base, device, &request);
-        }
-        if any {
-            let moment = base.moment_at(base.now());
-            dirty::apply_failed(&base.devices, device, moment);
-            base.devices.refresh_bounds(device, moment);
-            if device.hang().is_stalled() {
-                // One of them may find out whether only these files' writes do not end.
-                device.admission().device_changed();
-            }
-        }
-    }
-}
-
-fn try_set_one_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, request: &RequestInFlight) -> bool {
+    request: &RequestInFlight,
+) -> bool {
     // The request may have ended since, and its file may be gone.
     let file = base.devices.files.get(request.file).filter(|file| Arc::ptr_eq(&file.device, device));
     let (Some(file), now) = (file, base.now()) else { return false };
-    if !file.try_set_aside(request, now) {
+    if !file.try_set_aside(number, now) {
         return false;
     }
     device.admission().file_changed(request.file);

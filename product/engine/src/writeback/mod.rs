@@ -22,12 +22,11 @@ mod sync;
 use std::sync::{Arc, Mutex};
 
 use afflux_device::error::DeviceError;
-use afflux_device::platform::{Nanos, Platform};
+use afflux_device::platform::Platform;
 use afflux_pages::wait::Answer;
 
 use crate::base::Base;
 use crate::devices::file::FileInner;
-use crate::devices::in_flight::{RequestEntry, Ticket};
 use crate::recycler::{IDLE_MAX, IdleTask, RecycledMemory, Recycler};
 
 pub(crate) struct Writeback<P: Platform> {
@@ -49,14 +48,11 @@ impl<P: Platform> Writeback<P> {
 struct WriteEnds<P: Platform> {
     writeback: Arc<Writeback<P>>,
     file: Arc<FileInner>,
+    /// Its number among the file's writes, and at the device.
     sequence: u64,
-    /// 1 if it counts as a separate run, else 0.
-    runs: i64,
-    submitted: Nanos,
+    number: u64,
     /// Writes in flight at the submission, including this one.
     in_flight: u64,
-    ticket: Ticket,
-    entry: RequestEntry,
 }
 
 /// The end of an operation without data (`requests`).
@@ -64,5 +60,5 @@ struct CallEnds<P: Platform> {
     writeback: Arc<Writeback<P>>,
     file: Arc<FileInner>,
     answer: Arc<Answer<Result<(), DeviceError>>>,
-    submitted: Nanos,
+    number: u64,
 }

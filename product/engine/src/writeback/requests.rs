@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use afflux_device::counters::Counter;
 use afflux_device::error::DeviceError;
-use afflux_device::platform::{Nanos, Platform};
+use afflux_device::platform::Platform;
 use afflux_device::request::{Completion, Operation, Request};
 use afflux_device::settings::PageKnob;
 use afflux_pages::memory::FrameMemory;
+use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::batch::Run;
 use super::{CallEnds, WriteEnds, Writeback};
 use crate::devices::file::FileInner;
-use crate::devices::in_flight::Load;
+use crate::devices::in_flight::{EndedRequest, Load};
 use crate::devices::{DeviceState, TransferKind};
 use crate::recycler::Boxed;
 use crate::trace::EngineEvent;
@@ -94,7 +95,7 @@ impl<P: Platform> Writeback<P> {
         let file = Arc::clone(&ends.file);
         let sink = Boxed::of(&self.spare.writes, ends);
         let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
-        file.device.submit(request.for_sync(for_sync));
+        file.device.hardware.submit(request.for_sync(for_sync));
     }
 
     /// A write begins: from here on it is in flight, for the device's figures and for the file.
@@ -107,18 +108,14 @@ impl<P: Platform> Writeback<P> {
         let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
         device.charges.writeback_begins(pages);
-        device.figures.request_begins(TransferKind::Write, u64::from(len), now);
-        let runs = i64::from(!continues);
-        device.admission().add_runs(runs);
-        let ticket = device.in_flight.begin(file.pages.slot, pages, runs as u64, for_sync);
+        let (kind, first, bytes, runs) =
+            (TransferKind::Write, offset / PAGE_BYTES, u64::from(len), u64::from(!continues));
+        let number = file.request_begins(Load { kind, first, pages, bytes, runs, for_sync }, now);
         let in_flight = device.requests().writes();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
-        local.count(Counter::PageOut, u64::from(len));
-        let load = Load::Write { bytes: u64::from(len), pages, ticket };
-        let entry = device.requests().entries.begin(file.pages.slot, load, now);
-        let (writeback, submitted) = (Arc::clone(self), now);
-        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket, entry };
+        local.count(Counter::PageOut, bytes);
+        let ends = WriteEnds { writeback: Arc::clone(self), file: Arc::clone(file), sequence, number, in_flight };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || EngineEvent::Submitted { operation });
         (operation, memory, ends)
@@ -129,32 +126,30 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
         let (base, device) = (&self.base, &file.device);
         device.requests().calls.take(1).await;
-        let submitted = base.now();
-        device.figures.request_begins(TransferKind::Other, 0, submitted);
-        base.trace_file(submitted, file, None, || EngineEvent::Submitted { operation });
+        let now = base.now();
+        let number = file.request_begins(Load::CALL, now);
+        base.trace_file(now, file, None, || EngineEvent::Submitted { operation });
         if operation == Operation::Sync
             && base.platform.may_wait_on_this_thread()
-            && let Some(result) = device.sync_here(&file.backing)
+            && let Some(result) = device.hardware.sync_here(&file.backing)
         {
-            self.end_call(file, operation, submitted, result);
+            self.end_call(file, operation, number, result);
             return result;
         }
         let answer = self.spare.call_answer();
         let (writeback, own, answering) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
-        let ends = CallEnds { writeback, file: own, answer: answering, submitted };
+        let ends = CallEnds { writeback, file: own, answer: answering, number };
         let sink = Boxed::of(&self.spare.calls, ends);
-        device.submit(Request::new(sink, file.backing.clone(), operation, None));
+        device.hardware.submit(Request::new(sink, file.backing.clone(), operation, None));
         answer.wait().await
     }
 
-    fn end_call(&self, file: &Arc<FileInner>, operation: Operation, submitted: Nanos, result: Result<(), DeviceError>) {
+    fn end_call(&self, file: &Arc<FileInner>, operation: Operation, number: u64, result: Result<(), DeviceError>) {
         if let (Operation::Sync, Err(error)) = (operation, result) {
             lock(&file.state).flushes.note_failure(error);
         }
-        let now = self.base.now();
-        file.device.figures.request_ends(TransferKind::Other, 0, result.is_ok(), now);
-        let ns = now.since(submitted);
-        self.base.trace_file(now, file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
+        let EndedRequest { at, latency_ns: ns, .. } = file.request_ends(number, result.is_ok(), self.base.now());
+        self.base.trace_file(at, file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
         file.device.requests().calls.give_back(1);
     }
 
@@ -198,8 +193,8 @@ impl<P: Platform> Drop for Hold<P> {
 
 impl<P: Platform> Completion for Boxed<CallEnds<P>> {
     fn completed(mut self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let CallEnds { writeback, file, answer, submitted } = self.take();
-        writeback.end_call(&file, operation, submitted, result);
+        let CallEnds { writeback, file, answer, number } = self.take();
+        writeback.end_call(&file, operation, number, result);
         writeback.spare.calls.try_keep(self);
         answer.give(result);
     }

@@ -19,6 +19,7 @@ use super::Writeback;
 use super::batch::{FileRemainder, Run, claim};
 use super::requests::RequestAllowance;
 use crate::devices::file::{FileInner, FileState};
+use crate::devices::usage::RequestStream;
 use crate::devices::{DeviceState, Size};
 use crate::trace::EngineEvent;
 
@@ -260,12 +261,12 @@ impl<P: Platform> Writeback<P> {
             }
         };
         let first = run.offset / PAGE_BYTES;
-        let place = (file.pages.slot, first + run.pages);
+        let (slot, end) = (file.pages.slot, first + run.pages);
         // All requests may have ended together while the slice waited for one: nothing came between.
-        run.continues |= device.figures.try_continue_write(first, place) && waited;
+        run.continues |= device.in_flight.try_continue(RequestStream::Writes, slot, first, end) && waited;
         if matches!(taken.slice, FlushSlice::Idle { .. }) {
             // Each waits for the one before, but the device's head is where that ended.
-            run.continues |= device.figures.try_continue_idle_write(first, place);
+            run.continues |= device.in_flight.try_continue(RequestStream::IdleWrites, slot, first, end);
         }
         let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
         taken.remainder = FileRemainder::More;

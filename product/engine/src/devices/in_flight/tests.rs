@@ -1,5 +1,5 @@
 mod in_order;
-mod request_table;
+mod sums;
 
 use super::*;
 
@@ -8,6 +8,19 @@ const SLOT: u32 = 7;
 
 fn set(device: &InFlight, flight: Flight) {
     device.set(Terms { flight, prices: PRICES });
+}
+
+fn idle() -> InFlight {
+    InFlight::new(8, false)
+}
+
+/// A write of the file in the slot begins; returns its number.
+fn begin(device: &InFlight, slot: u32, pages: u64, runs: u64, for_sync: bool) -> u64 {
+    device.begin(slot, Load { kind: TransferKind::Write, first: 0, pages, bytes: pages, runs, for_sync }, Nanos(0))
+}
+
+fn end(device: &InFlight, number: u64) {
+    device.end(number, true, Nanos(0));
 }
 
 #[test]
@@ -24,10 +37,10 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
         (1 << 60, 1 << 60, 4, 4),
     ];
     for (pages, runs, most, now) in table {
-        let device = InFlight::new();
+        let device = idle();
         assert_eq!(device.requests_now(&device.terms(), most, pages), most, "the knobs look at no cost");
         set(&device, flight);
-        device.begin(SLOT, pages, runs, false);
+        begin(&device, SLOT, pages, runs, false);
         assert_eq!(device.requests_now(&device.terms(), most, pages), now, "{pages} pages in {runs} runs, of {most}");
         set(&device, Flight { requests: 0, ..flight });
         assert!(device.requests_now(&device.terms(), most, pages) >= 1, "an idle device is given something");
@@ -38,8 +51,8 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
 // kept in: `product/engine/src/devices/in_flight.rs`
 #[test]
 fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
-    let device = InFlight::new();
-    let _ticket = device.begin(SLOT, 125, 0, false);
+    let device = idle();
+    begin(&device, SLOT, 125, 0, false);
     device.names_begin();
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 32, "the knobs look at no cost");
     set(&device, Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS });
@@ -54,81 +67,83 @@ fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
 
 #[test]
 fn a_request_set_aside_costs_nothing_and_no_sync_waits_for_it_ahead_of_others() {
-    let device = InFlight::new();
-    set(&device, Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS });
-    let ticket = device.begin(SLOT, 1000, 1, true);
+    let device = idle();
+    set(&device, Flight { requests: 4, cost_max: Cost(1000), sync_lead: Cost(9999), ..Flight::BY_KNOBS });
+    let number = begin(&device, SLOT, 1000, 1, true);
     assert_eq!(device.requests_now(&device.terms(), 32, 1000), 4);
-    device.set_aside(ticket, 1000);
-    assert_eq!((device.requests_now(&device.terms(), 32, 1000), device.runs(), device.aside_pages()), (32, 0, 1000));
-    device.take_back(ticket, 1000);
-    assert_eq!((device.requests_now(&device.terms(), 32, 1000), device.runs(), device.aside_pages()), (4, 1, 0));
-    device.end(ticket);
-    assert_eq!(device.runs(), 0);
+    device.try_set_aside(number, Nanos(0)).unwrap();
+    assert_eq!(device.requests_now(&device.terms(), 32, 1000), 32);
+    let after = begin(&device, SLOT + 1, 1, 0, false);
+    end(&device, after);
+    assert!(!device.was_sync_passed());
+    end(&device, number);
+    assert_eq!(device.requests_now(&device.terms(), 32, 1000), 4, "its pages count again until they are clean");
 }
 
 #[test]
 fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
-    let device = InFlight::new();
-    device.begin(SLOT, 1 << 40, 1, true);
+    let device = idle();
+    begin(&device, SLOT, 1 << 40, 1, true);
     assert!(!device.is_sync_ahead(), "syncs first always");
     set(&device, Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS });
     // A seek there and back: 201 each.
     for number in 0..5 {
         assert!(!device.is_sync_ahead(), "sync {number}");
-        device.begin(SLOT, 1, 1, true);
+        begin(&device, SLOT, 1, 1, true);
     }
     assert!(device.is_sync_ahead());
-    device.begin(SLOT, 5, 0, false);
+    begin(&device, SLOT, 5, 0, false);
     assert!(device.is_sync_ahead(), "exactly the lead");
-    device.begin(SLOT, 1, 0, false);
+    begin(&device, SLOT, 1, 0, false);
     assert!(!device.is_sync_ahead());
-    device.begin(SLOT, 1 << 30, 1, false);
-    device.begin(SLOT, 999, 0, true);
+    begin(&device, SLOT, 1 << 30, 1, false);
+    begin(&device, SLOT, 999, 0, true);
     assert!(!device.is_sync_ahead(), "what the rest used before is no credit of syncs");
-    device.begin(SLOT, 9999, 0, true);
+    begin(&device, SLOT, 9999, 0, true);
     device.nothing_but_syncs();
-    device.begin(SLOT, 1, 0, false);
+    begin(&device, SLOT, 1, 0, false);
     assert!(!device.is_sync_ahead(), "nobody was kept from what it used");
 }
 
 #[test]
 fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
-    let device = InFlight::new();
+    let device = idle();
     let flight = Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS };
-    let (early, _) = (device.begin(SLOT, 1, 1, true), device.begin(SLOT, 1, 1, false));
-    device.end(early);
+    let (early, _) = (begin(&device, SLOT, 1, 1, true), begin(&device, SLOT, 1, 1, false));
+    end(&device, early);
     assert!(!device.was_sync_passed(), "the knobs know no passing");
     set(&device, flight);
-    let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| device.begin(SLOT, 1, 1, for_sync));
-    device.end(stream);
+    let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| begin(&device, SLOT, 1, 1, for_sync));
+    end(&device, stream);
     assert!(!device.was_sync_passed(), "it was submitted before");
-    device.end(other);
+    end(&device, other);
     assert!(device.was_sync_passed());
-    device.end(sync);
+    end(&device, sync);
     assert!(!device.was_sync_passed(), "the last was passed by nobody");
-    device.end(last);
-    assert_eq!((device.runs(), device.was_sync_passed()), (1, false));
+    end(&device, last);
+    assert!(!device.was_sync_passed());
+    assert_eq!(device.counted().runs, 1);
 }
 
 #[test]
 fn what_was_in_flight_to_a_file_before_its_sync_is_not_passed_for_ever_either() {
-    let device = InFlight::new();
+    let device = idle();
     set(&device, Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS });
-    let [before, other, last] = [SLOT, SLOT + 1, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
-    device.end(other);
+    let [before, other, last] = [SLOT, SLOT + 1, SLOT + 1].map(|slot| begin(&device, slot, 1, 1, false));
+    end(&device, other);
     assert!(!device.was_sync_passed(), "nobody waits for it");
     let waits = device.sync_waits(SLOT);
     assert!(device.was_sync_passed());
-    device.end(before);
+    end(&device, before);
     assert!(!device.was_sync_passed());
-    let [during, beside] = [SLOT, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
-    device.end(beside);
+    let [during, beside] = [SLOT, SLOT + 1].map(|slot| begin(&device, slot, 1, 1, false));
+    end(&device, beside);
     assert!(device.was_sync_passed(), "claimed before the round marked it, submitted after it began");
-    device.end(during);
+    end(&device, during);
     drop(waits);
-    let [after, beside] = [SLOT, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
-    device.end(beside);
+    let [after, beside] = [SLOT, SLOT + 1].map(|slot| begin(&device, slot, 1, 1, false));
+    end(&device, beside);
     assert!(!device.was_sync_passed(), "the sync is over");
-    device.end(after);
-    device.end(last);
+    end(&device, after);
+    end(&device, last);
 }

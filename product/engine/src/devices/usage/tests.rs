@@ -22,11 +22,11 @@ fn each_clock_runs_while_its_kind_is_in_flight() {
     clocks.begins(TransferKind::Read, at(0));
     clocks.begins(TransferKind::Write, at(10));
     clocks.begins(TransferKind::Write, at(12));
-    clocks.ends(TransferKind::Read, at(0), at(15));
+    clocks.ends(TransferKind::Read, at(15));
     assert_eq!(times(&mut clocks, 20), [15, 10, 20, 0, 0]);
-    assert_eq!((clocks.in_flight(), clocks.reads_in_flight()), (2, 0));
-    clocks.ends(TransferKind::Write, at(10), at(20));
-    clocks.ends(TransferKind::Write, at(12), at(30));
+    assert_eq!((clocks.in_flight(), clocks.count(TransferKind::Read)), (2, 0));
+    clocks.ends(TransferKind::Write, at(20));
+    clocks.ends(TransferKind::Write, at(30));
     assert_eq!(times(&mut clocks, 99), [15, 20, 30, 0, 0]);
     assert_eq!(clocks.any_ns(at(99)), 30 * MS);
 }
@@ -35,9 +35,9 @@ fn each_clock_runs_while_its_kind_is_in_flight() {
 fn a_flush_alone_is_no_time_of_transfers() {
     let mut clocks = Clocks::default();
     clocks.begins(TransferKind::Write, at(0));
-    clocks.ends(TransferKind::Write, at(0), at(5));
+    clocks.ends(TransferKind::Write, at(5));
     clocks.begins(TransferKind::Other, at(5));
-    clocks.ends(TransferKind::Other, at(5), at(25));
+    clocks.ends(TransferKind::Other, at(25));
     assert_eq!(times(&mut clocks, 40), [0, 5, 5, 20, 0]);
     assert_eq!(clocks.any_ns(at(40)), 25 * MS);
 }
@@ -49,26 +49,10 @@ fn what_passes_up_to_a_flushs_end_may_be_its_doing() {
     clocks.begins(TransferKind::Write, at(0));
     clocks.begins(TransferKind::Other, at(4));
     // The flush waits for this write, then the other write waits for the flush.
-    clocks.ends(TransferKind::Write, at(0), at(10));
-    clocks.ends(TransferKind::Other, at(4), at(17));
-    clocks.ends(TransferKind::Write, at(0), at(20));
+    clocks.ends(TransferKind::Write, at(10));
+    clocks.ends(TransferKind::Other, at(17));
+    clocks.ends(TransferKind::Write, at(20));
     assert_eq!(times(&mut clocks, 20), [0, 20, 20, 0, 7]);
-}
-
-#[test]
-fn the_oldest_of_the_transfers_in_flight_is_known() {
-    let mut clocks = Clocks::default();
-    clocks.begins(TransferKind::Other, at(1));
-    assert_eq!(clocks.oldest(), None);
-    for ms in [2, 3, 4] {
-        clocks.begins(if ms == 3 { TransferKind::Read } else { TransferKind::Write }, at(ms));
-    }
-    clocks.ends(TransferKind::Read, at(3), at(5));
-    assert_eq!(clocks.oldest(), Some(at(2)));
-    clocks.ends(TransferKind::Write, at(2), at(6));
-    assert_eq!(clocks.oldest(), Some(at(4)));
-    clocks.ends(TransferKind::Write, at(4), at(6));
-    assert_eq!(clocks.oldest(), None);
 }
 
 #[test]
@@ -77,8 +61,7 @@ fn an_instant_that_is_told_late_turns_no_clock_back() {
     clocks.begins(TransferKind::Write, at(10));
     clocks.begins(TransferKind::Write, at(8));
     assert_eq!(times(&mut clocks, 9), [0, 0, 0, 0, 0]);
-    clocks.ends(TransferKind::Write, at(10), at(14));
-    clocks.ends(TransferKind::Write, at(8), at(13));
+    clocks.ends(TransferKind::Write, at(14));
+    clocks.ends(TransferKind::Write, at(13));
     assert_eq!(times(&mut clocks, 20), [0, 4, 4, 0, 0]);
-    assert_eq!(clocks.oldest(), None);
 }
