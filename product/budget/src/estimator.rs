@@ -37,17 +37,16 @@
 //! Invariants: time stands still while nothing is in flight. Prices move when a window closes. A single completion
 //! moves one price against the other only.
 
-mod facts;
 mod remembered;
 mod window;
 
-pub use facts::{CompletedRequest, Facts, Side};
 pub use remembered::{EstimatorSnapshot, KnownPrices, RememberedPrices};
+
+use afflux_device::policy::{Completed, Direction};
 
 use crate::prices::{DirectionPrices, DirectionWork, mul_div};
 use crate::{Cost, MIB, MILLISECOND, ONE};
-use facts::Elapsed;
-use window::{EstimatorWindow, OTHER_PART};
+use window::{ClocksAtEnd, Elapsed, EstimatorWindow, OTHER_PART};
 
 /// Windows up to which an estimator is young.
 const YOUNG_WINDOWS: u32 = 8;
@@ -98,8 +97,8 @@ struct DirectionState {
     window: EstimatorWindow,
     /// The prices that single completions suggest; they come into force with the window.
     single: DirectionPrices,
-    /// The device's facts at the last completion.
-    last: Facts,
+    /// The clocks at the last completion.
+    last: ClocksAtEnd,
     learned_at_ns: Option<u64>,
     /// Whether the last window beside reads took less time than its writes alone would.
     fast: bool,
@@ -148,23 +147,23 @@ impl Estimator {
         (!self.is_cold()).then(|| RememberedPrices::of(self.reads.prices, self.writes.prices))
     }
 
-    fn both(&mut self, side: Side) -> (&mut DirectionState, &mut DirectionState) {
-        match side {
-            Side::Read => (&mut self.reads, &mut self.writes),
-            Side::Write => (&mut self.writes, &mut self.reads),
+    fn both(&mut self, direction: Direction) -> (&mut DirectionState, &mut DirectionState) {
+        match direction {
+            Direction::Read => (&mut self.reads, &mut self.writes),
+            Direction::Write => (&mut self.writes, &mut self.reads),
         }
     }
 
-    fn known(&self, side: Side) -> &DirectionState {
-        match side {
-            Side::Read => &self.reads,
-            Side::Write => &self.writes,
+    fn known(&self, direction: Direction) -> &DirectionState {
+        match direction {
+            Direction::Read => &self.reads,
+            Direction::Write => &self.writes,
         }
     }
 
     /// The prices as they were learned.
-    pub fn learned(&self, side: Side) -> DirectionPrices {
-        self.known(side).prices
+    pub fn learned(&self, direction: Direction) -> DirectionPrices {
+        self.known(direction).prices
     }
 
     /// The cost of a run, once enough work was done to know it; 0 before.
@@ -215,41 +214,43 @@ impl Estimator {
         prices
     }
 
-    /// A request completed.
-    pub fn completed(&mut self, facts: &Facts, done: CompletedRequest) {
+    /// A request completed. `starved`: the flusher had too little to write for a device whose calls are long and
+    /// overlap.
+    pub fn completed(&mut self, done: &Completed, starved: bool) {
         let queues = self.queues;
-        let (own, other) = self.both(done.side);
-        let passed = facts.since(&mut own.last, done.side);
+        let (own, other) = self.both(done.direction);
+        let passed = own.last.advance_to(done);
         if done.bytes == 0 {
             // A failed request proves nothing about time.
             return;
         }
         own.stretch.advance(passed, own.prices);
-        let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
-        own.done.add(done.work());
-        own.window.add(facts, &done, passed, dry);
+        let dry = queues && done.direction == Direction::Write && (starved || own.is_dry(done, passed));
+        let work = DirectionWork::of(done);
+        own.done.add(work);
+        own.window.add(done, passed, dry);
         if own.is_cached && passed.held_up_ns + passed.calls_alone_ns > 0 {
             own.flushed(passed, dry);
         }
-        other.window.other.add(done.work());
-        own.learn_from_one(&done, passed, dry);
+        other.window.other.add(work);
+        own.learn_from_one(done, passed, dry);
         if own.is_window_full() {
-            self.close(done.side, facts);
+            self.close(done);
         }
         self.raise_generation();
     }
 
-    fn close(&mut self, side: Side, facts: &Facts) {
-        let mut changing = self.changing;
-        let (own, other) = self.both(side);
+    fn close(&mut self, done: &Completed) {
+        let (mut changing, direction) = (self.changing, done.direction);
+        let (own, other) = self.both(direction);
         own.adopt_singles();
         let window = own.window;
         let others_ns = window.others_ns(&other.prices);
-        let part = if side == Side::Write { OTHER_PART } else { WRITES_PART };
+        let part = if direction == Direction::Write { OTHER_PART } else { WRITES_PART };
         let (raw, damping) = if window.is_undisturbed(others_ns, own.modelled_ns(), part) {
             changing = false;
             (window.own_bounds(others_ns).ratio(own.modelled_ns()), None)
-        } else if side == Side::Write {
+        } else if direction == Direction::Write {
             (own.beside_reads(&other.prices, other.windows >= YOUNG_WINDOWS, &mut changing), None)
         } else if changing {
             // Windows of writes move both.
@@ -257,10 +258,10 @@ impl Estimator {
         } else {
             own.beside_writes(&other.prices)
         };
-        let least = if window.has_straggler(facts) { ONE } else { 0 };
-        let raw = if side == Side::Write { own.beside_cache(raw) } else { raw };
-        let ratio = own.learn(raw.max(least), damping, facts.now_ns);
-        if changing && side == Side::Write {
+        let least = if window.has_straggler(done) { ONE } else { 0 };
+        let raw = if direction == Direction::Write { own.beside_cache(raw) } else { raw };
+        let ratio = own.learn(raw.max(least), damping, done.at.0);
+        if changing && direction == Direction::Write {
             other.speed_changed(window.other, ratio);
         }
         self.changing = changing;
@@ -291,7 +292,7 @@ impl DirectionState {
             raws: [[0; 3]; 2],
             window: EstimatorWindow::default(),
             single: prices,
-            last: Facts::default(),
+            last: ClocksAtEnd::default(),
             learned_at_ns: None,
             fast: false,
             stretch: Stretch::new(prices),
@@ -310,13 +311,12 @@ impl DirectionState {
     }
 
     /// Whether the flusher had too little to write up to now to occupy the device. The device did the little in a
-    /// moment, and nothing is in flight or nothing more is dirty. Or the device's calls are long, and it had few of
-    /// them.
-    fn is_dry(&self, facts: &Facts, done: &CompletedRequest, passed: Elapsed) -> bool {
-        let in_flight =
-            DirectionWork { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
-        let little = passed.own_ns < DRY_NS && in_flight.cost_ns(&self.prices) < DRY_NS;
-        done.starved || little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
+    /// moment, and nothing is in flight or nothing more is dirty.
+    fn is_dry(&self, done: &Completed, passed: Elapsed) -> bool {
+        let bytes_in_flight = done.device.bytes_in_flight;
+        let cost_ns = self.prices.cost_ns(done.runs, done.bytes.saturating_add(bytes_in_flight));
+        let little = passed.own_ns < DRY_NS && cost_ns < DRY_NS;
+        little && (bytes_in_flight == 0 || !done.more_to_write)
     }
 
     /// A flush emptied the device's cache. Its time was the writes', unless the flusher had too little to write.
@@ -345,7 +345,7 @@ impl DirectionState {
     }
 
     /// Many equal streams cannot tell the price of a run from the price of bytes; single completions can.
-    fn learn_from_one(&mut self, done: &CompletedRequest, passed: Elapsed, dry: bool) {
+    fn learn_from_one(&mut self, done: &Completed, passed: Elapsed, dry: bool) {
         let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
         if self.windows < YOUNG_WINDOWS || self.is_cached || !clean {
             return;

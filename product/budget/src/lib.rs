@@ -93,9 +93,9 @@ mod payer;
 mod policy;
 mod prices;
 
-pub use estimator::{CompletedRequest, Estimator, EstimatorSnapshot, Facts, KnownPrices, RememberedPrices, Side};
+pub use estimator::{Estimator, EstimatorSnapshot, KnownPrices, RememberedPrices};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};
-pub use parallel::{Ended, Parallelism};
+pub use parallel::Parallelism;
 pub use payer::{AdmissionRule, Band, PayerDebt, Verdict, guarded_backlog_ns, snapshot_debt_ns};
 pub use policy::{Budget, DeviceMemory, FIGURES, OWN_POLICY, PayerMemory};
 pub use prices::{Cost, DirectionPrices, in_flight_ns, request_bytes};

@@ -24,6 +24,8 @@
 //! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. While nothing is held
 //! back, p stays as it is.
 
+use afflux_device::policy::Completed;
+
 use crate::prices::mul_div;
 use crate::{Cost, MILLISECOND};
 
@@ -42,23 +44,6 @@ const AVERAGE_PART: u64 = 8;
 const GAIN_PART: u64 = 8;
 const SECOND_NS: u64 = 1000 * MILLISECOND;
 
-/// A write that completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// From its submission to its end.
-    pub latency_ns: u64,
-    /// Writes in flight when it was submitted, itself included.
-    pub in_flight: u64,
-    /// Whether a task waited to submit another.
-    pub held_back: bool,
-    /// Whether it carried the most that a request may, or nearly.
-    pub is_large: bool,
-    /// Bytes that it carried.
-    pub bytes: u64,
-    /// Whether the device was refused a request because it gets too many.
-    pub is_too_many: bool,
-}
-
 /// Completions since a round began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -71,12 +56,12 @@ struct Round {
 }
 
 impl Round {
-    fn add(&mut self, ended: &Ended) {
+    fn add(&mut self, done: &Completed) {
         self.completions += 1;
-        self.held_back += u64::from(ended.held_back);
-        self.latency_ns += u128::from(ended.latency_ns);
-        self.bytes = self.bytes.saturating_add(ended.bytes);
-        self.is_too_many |= ended.is_too_many;
+        self.held_back += u64::from(done.held_back);
+        self.latency_ns += u128::from(done.latency_ns);
+        self.bytes = self.bytes.saturating_add(done.bytes);
+        self.is_too_many |= done.too_many;
     }
 
     /// The next round, if this one ends now.
@@ -203,22 +188,26 @@ impl Parallelism {
         self.shortest_ns[0] = self.shortest_ns[0].min(latency_ns);
     }
 
-    /// A write completed, while `in_flight_ns` of device time may be in flight.
-    pub fn ended(&mut self, now_ns: u64, in_flight_ns: Cost, ended: &Ended) {
-        self.shortest(now_ns, ended.latency_ns);
+    /// A write completed, while `in_flight_ns` of device time may be in flight. A request of `large_bytes` carries the
+    /// most that a request may, or nearly.
+    pub fn ended(&mut self, done: &Completed, in_flight_ns: Cost, large_bytes: u64) {
+        let now_ns = done.at.0;
+        self.shortest(now_ns, done.latency_ns);
         if self.depth == 1 {
             return;
         }
-        if ended.is_too_many {
+        if done.too_many {
             self.refused_at_ns = Some(now_ns);
         }
         self.measure_at_ns.get_or_insert(now_ns.saturating_add(MEASURE_NS));
         if let Some(left) = self.measuring {
-            self.measure(now_ns, left, ended);
+            self.measure(left, done);
             return;
         }
-        self.guess(ended);
-        self.round.add(ended);
+        if done.bytes >= large_bytes {
+            self.guess(done);
+        }
+        self.round.add(done);
         if self.round.completions < self.p {
             return;
         }
@@ -229,25 +218,27 @@ impl Parallelism {
         }
     }
 
-    fn guess(&mut self, ended: &Ended) {
-        if !ended.is_large || ended.in_flight > (self.p / 4).clamp(1, START) {
+    /// A large request completed.
+    fn guess(&mut self, done: &Completed) {
+        if done.in_flight > (self.p / 4).clamp(1, START) {
             return;
         }
         match &mut self.unloaded {
             Unloaded::Unknown => {
-                self.unloaded = Unloaded::Guessed(Calls { ns: ended.latency_ns, bytes: ended.bytes });
+                self.unloaded = Unloaded::Guessed(Calls { ns: done.latency_ns, bytes: done.bytes });
             }
             Unloaded::Guessed(Calls { ns, bytes }) => {
-                *ns = *ns - *ns / AVERAGE_PART + ended.latency_ns / AVERAGE_PART;
-                *bytes = *bytes - *bytes / AVERAGE_PART + ended.bytes / AVERAGE_PART;
+                *ns = *ns - *ns / AVERAGE_PART + done.latency_ns / AVERAGE_PART;
+                *bytes = *bytes - *bytes / AVERAGE_PART + done.bytes / AVERAGE_PART;
             }
             Unloaded::Measured(_) => {}
         }
     }
 
-    fn measure(&mut self, now_ns: u64, left: u64, ended: &Ended) {
-        if ended.in_flight <= self.requests() {
-            self.round.add(ended);
+    fn measure(&mut self, left: u64, done: &Completed) {
+        let now_ns = done.at.0;
+        if done.in_flight <= self.requests() {
+            self.round.add(done);
         }
         let is_over = self.round.completions >= self.requests().max(START);
         if is_over {

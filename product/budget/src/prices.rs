@@ -9,6 +9,8 @@
 //! waits behind the requests in flight, so they are a small part of the budget. Quotients are exact, however large the
 //! product.
 
+use afflux_device::policy::Completed;
+
 use crate::{MIB, MILLISECOND, ONE};
 
 /// Bounds of the price of a run: 1 µs to 10 s.
@@ -42,6 +44,11 @@ pub(crate) struct DirectionWork {
 }
 
 impl DirectionWork {
+    /// The work of a request that completed.
+    pub(crate) fn of(done: &Completed) -> Self {
+        Self { runs: done.runs, bytes: done.bytes }
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.runs = self.runs.saturating_add(other.runs);
         self.bytes = self.bytes.saturating_add(other.bytes);

@@ -3,6 +3,9 @@
 mod run_cost;
 mod stretch;
 
+use afflux_device::platform::Nanos;
+use afflux_device::policy::AtEnd;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -11,7 +14,8 @@ const SECOND: u64 = 1_000_000_000;
 struct Device {
     truth: [DirectionPrices; 2],
     estimator: Estimator,
-    facts: Facts,
+    /// The next completion.
+    end: Completed,
     /// A read is in flight beside all else.
     reading: bool,
 }
@@ -19,41 +23,42 @@ struct Device {
 impl Device {
     fn new(reads: DirectionPrices, writes: DirectionPrices) -> Self {
         // More requests are in flight than the completing one, unless a test says otherwise.
-        let facts = Facts { now_ns: SECOND, write_bytes_in_flight: 64 * MIB, more_to_write: true, ..Facts::default() };
-        Self { truth: [reads, writes], estimator: Estimator::new(32), facts, reading: false }
+        let device = AtEnd { bytes_in_flight: 64 * MIB, ..AtEnd::default() };
+        let end = Completed { at: Nanos(SECOND), device, more_to_write: true, ..Completed::default() };
+        Self { truth: [reads, writes], estimator: Estimator::new(32), end, reading: false }
     }
 
     fn now(&self) -> u64 {
-        self.facts.now_ns
+        self.end.at.0
     }
 
     fn busy(&mut self, ns: u64, reads: bool, writes: bool) {
-        let facts = &mut self.facts;
-        facts.now_ns += ns;
-        facts.transfers_ns += ns;
-        facts.reads_ns += if reads { ns } else { 0 };
-        facts.writes_ns += if writes { ns } else { 0 };
+        let Completed { at, device: AtEnd { busy, .. }, .. } = &mut self.end;
+        at.0 += ns;
+        busy.transfers_ns += ns;
+        busy.reads_ns += if reads { ns } else { 0 };
+        busy.writes_ns += if writes { ns } else { 0 };
     }
 
     /// A request and its completion, with some time lost on the way.
-    fn request(&mut self, side: Side, runs: u64, bytes: u64, extra_ns: u64, unwatched_ns: u64) {
-        let submitted_ns = self.facts.now_ns;
-        let took_ns = self.truth[side as usize].cost_ns(runs, bytes) + extra_ns;
-        self.busy(took_ns, self.reading || side == Side::Read, side == Side::Write);
-        self.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns, starved: false });
+    fn request(&mut self, direction: Direction, runs: u64, bytes: u64, extra_ns: u64, unwatched_ns: u64) {
+        let latency_ns = self.truth[direction as usize].cost_ns(runs, bytes) + extra_ns;
+        self.busy(latency_ns, self.reading || direction == Direction::Read, direction == Direction::Write);
+        self.completes(Completed { direction, runs, bytes, latency_ns, unwatched_ns, ..self.end });
     }
 
-    fn completes(&mut self, done: CompletedRequest) {
-        self.estimator.completed(&self.facts, done);
+    fn completes(&mut self, done: Completed) {
+        self.estimator.completed(&done, false);
     }
 
     /// A request with these runs and bytes ends, and all its time was the device's.
-    fn ends(&mut self, side: Side, runs: u64, bytes: u64, submitted_ns: u64) {
-        self.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved: false });
+    fn ends(&mut self, direction: Direction, runs: u64, bytes: u64, submitted_ns: u64) {
+        let latency_ns = self.now() - submitted_ns;
+        self.completes(Completed { direction, runs, bytes, latency_ns, ..self.end });
     }
 
     fn write(&mut self, runs: u64, bytes: u64) {
-        self.request(Side::Write, runs, bytes, 0, 0);
+        self.request(Direction::Write, runs, bytes, 0, 0);
     }
 
     /// Streams and scattered pages alternately.
@@ -65,7 +70,7 @@ impl Device {
     }
 
     fn learned(&self) -> DirectionPrices {
-        self.estimator.learned(Side::Write)
+        self.estimator.learned(Direction::Write)
     }
 }
 
@@ -119,7 +124,7 @@ fn a_stall_moves_no_price_by_more_than_five_percent() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(2000);
     let before = device.learned();
-    device.request(Side::Write, 0, 512 << 10, SECOND, 0);
+    device.request(Direction::Write, 0, 512 << 10, SECOND, 0);
     device.mixed_writes(20);
     let after = device.learned();
     assert!(within(after.mib_ns, before.mib_ns, 5) && within(after.run_ns, before.run_ns, 5), "{before:?} {after:?}");
@@ -150,7 +155,7 @@ fn a_reader_beside_the_writer_moves_no_price_of_writes_by_more_than_ten_percent(
         device.mixed_writes(1000);
         let before = device.learned();
         for round in 0..3000_u32 {
-            device.request(Side::Read, read.0, read.1, 0, 0);
+            device.request(Direction::Read, read.0, read.1, 0, 0);
             if round.is_multiple_of(3) {
                 device.mixed_writes(1);
             }
@@ -167,7 +172,7 @@ fn a_reaper_that_comes_late_does_not_make_the_device_look_slow() {
     device.mixed_writes(1000);
     let before = device.learned();
     for _ in 0..500 {
-        device.request(Side::Write, 0, 512 << 10, 20 * MILLISECOND, 20 * MILLISECOND);
+        device.request(Direction::Write, 0, 512 << 10, 20 * MILLISECOND, 20 * MILLISECOND);
     }
     let after = device.learned();
     assert!(within(after.mib_ns, before.mib_ns, 10), "{before:?} became {after:?}");
@@ -178,13 +183,13 @@ fn a_flusher_that_ran_dry_proves_no_slowness() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(1000);
     let before = device.learned();
-    device.facts.write_bytes_in_flight = 0;
+    device.end.device.bytes_in_flight = 0;
     for _ in 0..500 {
-        device.request(Side::Write, 0, 4096, 5 * MILLISECOND, 0);
+        device.request(Direction::Write, 0, 4096, 5 * MILLISECOND, 0);
     }
     assert!(device.learned().mib_ns <= before.mib_ns, "{before:?} became {:?}", device.learned());
     // A request that takes longer than all requests allowed in flight is slow, however few there are.
-    (0..20).for_each(|_| device.request(Side::Write, 1, 4096, 400 * MILLISECOND, 0));
+    (0..20).for_each(|_| device.request(Direction::Write, 1, 4096, 400 * MILLISECOND, 0));
     assert!(within(device.learned().run_ns, 408 * MILLISECOND, 25), "{:?}", device.learned());
 }
 
@@ -192,7 +197,7 @@ fn a_flusher_that_ran_dry_proves_no_slowness() {
 fn a_device_of_one_request_is_never_idle_while_it_has_one() {
     let mut device = Device::new(DISK, DISK);
     device.estimator = Estimator::new(1);
-    device.facts.write_bytes_in_flight = 0;
+    device.end.device.bytes_in_flight = 0;
     device.mixed_writes(2000);
     assert!(within(device.learned().run_ns, DISK.run_ns, 10), "{:?}", device.learned());
 }
@@ -202,18 +207,18 @@ fn while_a_request_lags_prices_do_not_fall() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(1000);
     let before = device.learned();
-    device.facts.oldest_ns = Some(device.now());
+    device.end.device.oldest_in_flight = Some(device.end.at);
     device.truth[1] = DirectionPrices { run_ns: 10_000, mib_ns: MILLISECOND };
     let began = device.now();
     while device.now() < began + SECOND {
         // Others take a third of its time.
         let submitted_ns = device.now() - (device.now() - began) / 3;
         device.busy(device.truth[1].cost_ns(0, 512 << 10), false, true);
-        device.ends(Side::Write, 0, 512 << 10, submitted_ns);
+        device.ends(Direction::Write, 0, 512 << 10, submitted_ns);
     }
     // The window in which it was submitted may still have proved something.
     assert!(device.learned().mib_ns >= before.mib_ns / 2, "{before:?} became {:?}", device.learned());
-    device.facts.oldest_ns = None;
+    device.end.device.oldest_in_flight = None;
     let began = device.now();
     while device.now() < began + SECOND / 2 {
         device.write(0, 512 << 10);
@@ -225,7 +230,7 @@ fn while_a_request_lags_prices_do_not_fall() {
 fn a_call_that_takes_ten_times_as_long_as_any_other_says_nothing() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(1000);
-    device.facts.oldest_ns = Some(device.now());
+    device.end.device.oldest_in_flight = Some(device.end.at);
     device.truth[1].mib_ns = MILLISECOND;
     let began = device.now();
     while device.now() < began + SECOND {
@@ -242,10 +247,9 @@ fn calls_one_by_one_do_not_prove_a_device_slow_that_takes_many() {
         let mut device = Device::new(DISK, DISK);
         device.mixed_writes(1000);
         for _ in 0..500 {
-            let submitted_ns = device.now();
             device.busy(100 * MILLISECOND, false, true);
-            let (side, runs, bytes) = (Side::Write, 0, 8 * MIB);
-            device.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved });
+            let done = Completed { bytes: 8 * MIB, latency_ns: 100 * MILLISECOND, ..device.end };
+            device.estimator.completed(&done, starved);
         }
         device.learned().mib_ns
     };
@@ -268,8 +272,8 @@ fn a_queue_longer_than_a_window_is_no_laggard() {
         device.busy(device.truth[1].cost_ns(0, 512 << 10), false, true);
         let submitted_ns = submitted.pop_front().unwrap();
         submitted.push_back(device.now());
-        device.facts.oldest_ns = submitted.front().copied();
-        device.ends(Side::Write, 0, 512 << 10, submitted_ns);
+        device.end.device.oldest_in_flight = submitted.front().copied().map(Nanos);
+        device.ends(Direction::Write, 0, 512 << 10, submitted_ns);
     }
     assert!(within(device.learned().mib_ns, MILLISECOND, 5), "{:?}", device.learned());
 }
@@ -281,10 +285,7 @@ fn what_failed_proves_nothing() {
     let before = device.learned();
     for _ in 0..1000 {
         device.busy(100_000, false, true);
-        let submitted_ns = device.now();
-        let done =
-            CompletedRequest { side: Side::Write, runs: 1, bytes: 0, submitted_ns, unwatched_ns: 0, starved: false };
-        device.estimator.completed(&device.facts, done);
+        device.completes(Completed { runs: 1, ..device.end });
     }
     assert_eq!(device.learned(), before);
     device.mixed_writes(100);
@@ -297,8 +298,8 @@ fn a_flush_in_the_way_does_not_make_writes_look_dear() {
     device.mixed_writes(1000);
     let before = device.learned();
     for _ in 0..1000 {
-        device.facts.held_up_ns += 20 * MILLISECOND;
-        device.request(Side::Write, 0, 512 << 10, 20 * MILLISECOND, 0);
+        device.end.device.busy.held_up_ns += 20 * MILLISECOND;
+        device.request(Direction::Write, 0, 512 << 10, 20 * MILLISECOND, 0);
     }
     assert!(within(device.learned().mib_ns, before.mib_ns, 10), "{before:?} became {:?}", device.learned());
 }
@@ -311,8 +312,8 @@ fn a_flush_that_does_the_work_of_writes_does_not_make_them_look_cheap() {
     let truth = std::mem::replace(&mut device.truth[1], DirectionPrices { run_ns: 20_000, mib_ns: 3_000_000 });
     for _ in 0..10_000 {
         device.write(1, 4096);
-        device.facts.now_ns += truth.run_ns;
-        device.facts.calls_alone_ns += truth.run_ns;
+        device.end.at.0 += truth.run_ns;
+        device.end.device.busy.calls_alone_ns += truth.run_ns;
     }
     assert!(within(device.learned().run_ns, before.run_ns, 10), "{before:?} became {:?}", device.learned());
     // Without flushes writes are as fast as they look.
@@ -326,7 +327,7 @@ fn bunches(device: &mut Device, rounds: u32, count: u64, runs: u64, bytes: u64) 
         let submitted_ns = device.now();
         device.busy(count * DISK.cost_ns(runs, bytes), false, true);
         for _ in 0..count {
-            device.ends(Side::Write, runs, bytes, submitted_ns);
+            device.ends(Direction::Write, runs, bytes, submitted_ns);
         }
     }
 }
@@ -375,10 +376,10 @@ fn what_was_remembered_is_known_at_once() {
     let restored = Estimator::restored(32, &remembered);
     assert!(!restored.is_cold());
     assert_eq!(restored.prices(SECOND, 64 << 10), device.estimator.prices(SECOND, 64 << 10));
-    assert_eq!(restored.learned(Side::Read), device.estimator.learned(Side::Read));
+    assert_eq!(restored.learned(Direction::Read), device.estimator.learned(Direction::Read));
     assert_eq!(restored.snapshot(5).writes.age_ns, None, "not seen since the start");
     let rubbish = RememberedPrices { write_run_ns: 0, write_mib_ns: u64::MAX, read_run_ns: 7, read_mib_ns: 7 };
-    let prices = Estimator::restored(1, &rubbish).learned(Side::Write);
+    let prices = Estimator::restored(1, &rubbish).learned(Direction::Write);
     assert_eq!(prices, DirectionPrices { run_ns: 1000, mib_ns: 10_000_000_000 });
 }
 
@@ -398,8 +399,8 @@ fn what_is_shown_says_how_old_it_is() {
 fn the_time_that_a_few_reads_took_is_not_charged_to_the_writes_beside_them() {
     let mut device = Device::new(DISK, DISK);
     for _ in 0..1000 {
-        device.request(Side::Read, 1, 4096, 0, 0);
-        (0..3).for_each(|_| device.request(Side::Read, 0, 512 << 10, 0, 0));
+        device.request(Direction::Read, 1, 4096, 0, 0);
+        (0..3).for_each(|_| device.request(Direction::Read, 0, 512 << 10, 0, 0));
     }
     device.mixed_writes(1000);
     let before = device.learned();
@@ -407,7 +408,7 @@ fn the_time_that_a_few_reads_took_is_not_charged_to_the_writes_beside_them() {
     for _ in 0..300 {
         let submitted_ns = device.now();
         device.busy(DISK.cost_ns(1, 512 << 10), true, true);
-        device.ends(Side::Read, 1, 512 << 10, submitted_ns);
+        device.ends(Direction::Read, 1, 512 << 10, submitted_ns);
         (0..11).for_each(|_| device.write(0, 512 << 10));
     }
     let after = device.learned();
@@ -422,7 +423,7 @@ fn beside(device: &mut Device, seconds: u64, read: (u64, u64), reads: u32) {
         for _ in 0..reads {
             let submitted_ns = device.now();
             device.busy(device.truth[0].cost_ns(read.0, read.1), true, true);
-            device.ends(Side::Read, read.0, read.1, submitted_ns);
+            device.ends(Direction::Read, read.0, read.1, submitted_ns);
         }
         device.write(0, 512 << 10);
     }
@@ -472,7 +473,7 @@ fn a_completion_beside_a_read_in_flight_proves_nothing_by_itself() {
     let before = device.learned();
     device.reading = true;
     // The device serves half of the read first.
-    device.request(Side::Write, 0, 64 << 10, 3 * MILLISECOND, 0);
+    device.request(Direction::Write, 0, 64 << 10, 3 * MILLISECOND, 0);
     assert_eq!(device.learned(), before);
 }
 
@@ -481,7 +482,7 @@ fn one_slow_completion_moves_no_price_by_more_than_five_percent() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(2000);
     let before = device.learned();
-    device.request(Side::Write, 0, 64 << 10, 3 * MILLISECOND, 0);
+    device.request(Direction::Write, 0, 64 << 10, 3 * MILLISECOND, 0);
     assert_eq!(device.learned(), before, "not before its window closes");
     (0..200).for_each(|_| device.write(0, 64 << 10));
     let after = device.learned();
@@ -522,7 +523,7 @@ fn a_device_with_a_cache_looks_no_faster_after_a_rest() {
     cached(&mut device, LARGE_CACHE_BYTES, (1, 256 << 10), 10);
     let before = device.learned();
     for _ in 0..5 {
-        device.facts.now_ns += 10 * SECOND;
+        device.end.at.0 += 10 * SECOND;
         cached(&mut device, LARGE_CACHE_BYTES, (1, 256 << 10), 1);
         let after = device.learned();
         let kept = within(after.mib_ns, before.mib_ns, 10) && within(after.run_ns, before.run_ns, 10);
@@ -539,9 +540,9 @@ fn flushed(device: &mut Device, every_ns: u64, seconds: u64) {
         let flush_ns = if device.now() < next { 0 } else { std::mem::take(&mut taken) * 5 * MILLISECOND / MIB };
         if flush_ns > 0 {
             next = device.now() + flush_ns + every_ns;
-            device.facts.held_up_ns += flush_ns;
+            device.end.device.busy.held_up_ns += flush_ns;
         }
-        device.request(Side::Write, 0, 512 << 10, flush_ns, 0);
+        device.request(Direction::Write, 0, 512 << 10, flush_ns, 0);
         taken += 512 << 10;
     }
     device.truth[1] = truth;

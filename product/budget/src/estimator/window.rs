@@ -1,10 +1,12 @@
 //! A window: the work of one direction in a stretch of its time, and the ratios that it may prove.
 //!
-//! Owns: when a window is full; the bounds of the device's time for it.
-//! Does not own: learning (`estimator`), the prices.
+//! Owns: the time between two completions; when a window is full; the bounds of the device's time for it.
+//! Does not own: the clocks (the mechanism's), learning (`estimator`), the prices.
 //! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
 
-use super::facts::{CompletedRequest, Elapsed, Facts};
+use afflux_device::platform::Nanos;
+use afflux_device::policy::{BusyTimes, Completed, Direction};
+
 use crate::prices::{DirectionPrices, DirectionWork, ratio};
 use crate::{MILLISECOND, ONE};
 
@@ -24,6 +26,52 @@ const OUTLIER: u64 = 4;
 
 /// If the other direction had at most this part of a window (one in four), the rest is known.
 pub(super) const OTHER_PART: u64 = 4;
+
+/// The time between two completions of one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elapsed {
+    /// Time with requests of the direction in flight.
+    pub(super) own_ns: u64,
+    /// Time with requests of both directions in flight.
+    pub(super) both_ns: u64,
+    /// Time with requests of either direction in flight.
+    pub(super) either_ns: u64,
+    pub(super) held_up_ns: u64,
+    pub(super) calls_alone_ns: u64,
+    /// Time with nothing in flight.
+    pub(super) rested_ns: u64,
+}
+
+/// The device's clocks at a completion.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ClocksAtEnd {
+    at: Nanos,
+    busy: BusyTimes,
+}
+
+impl ClocksAtEnd {
+    /// Advances to this completion; returns the time since the one before.
+    pub(super) fn advance_to(&mut self, done: &Completed) -> Elapsed {
+        let (busy, before) = (&done.device.busy, &self.busy);
+        let reads_ns = busy.reads_ns.saturating_sub(before.reads_ns);
+        let writes_ns = busy.writes_ns.saturating_sub(before.writes_ns);
+        let either_ns = busy.transfers_ns.saturating_sub(before.transfers_ns);
+        let calls_alone_ns = busy.calls_alone_ns.saturating_sub(before.calls_alone_ns);
+        let passed = Elapsed {
+            own_ns: if done.direction == Direction::Read { reads_ns } else { writes_ns },
+            both_ns: (reads_ns + writes_ns).saturating_sub(either_ns),
+            either_ns,
+            held_up_ns: busy.held_up_ns.saturating_sub(before.held_up_ns),
+            calls_alone_ns,
+            rested_ns: done.at.since(self.at).saturating_sub(either_ns + calls_alone_ns),
+        };
+        // Two threads may report their completions in either order.
+        if busy.transfers_ns >= before.transfers_ns {
+            *self = Self { at: done.at, busy: *busy };
+        }
+        passed
+    }
+}
 
 /// The work of one direction between two closings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +111,7 @@ impl EstimatorWindow {
     }
 
     /// A request completed. `dry`: the flusher had too little to write since the one before.
-    pub(super) fn add(&mut self, facts: &Facts, done: &CompletedRequest, passed: Elapsed, dry: bool) {
+    pub(super) fn add(&mut self, done: &Completed, passed: Elapsed, dry: bool) {
         let doubtful_ns = passed.held_up_ns.saturating_add(done.unwatched_ns).min(passed.own_ns);
         self.own_ns += passed.own_ns;
         self.both_ns += passed.both_ns;
@@ -71,8 +119,8 @@ impl EstimatorWindow {
         self.calls_ns += passed.calls_alone_ns;
         self.doubtful_ns += if dry { passed.own_ns } else { doubtful_ns };
         self.completions += 1;
-        self.latency_ns_max = self.latency_ns_max.max(facts.now_ns.saturating_sub(done.submitted_ns));
-        self.work.add(done.work());
+        self.latency_ns_max = self.latency_ns_max.max(done.latency_ns);
+        self.work.add(DirectionWork::of(done));
     }
 
     /// The device has a volatile cache, and a flush in this time carried out writes.
@@ -108,11 +156,11 @@ impl EstimatorWindow {
     /// that completed in the window had taken half as long. A request that is slower still does not count. One call in
     /// a hundred to a store takes ten times as long as others: among many in flight there is always one, and prices
     /// would never fall.
-    pub(super) fn has_straggler(&self, facts: &Facts) -> bool {
+    pub(super) fn has_straggler(&self, done: &Completed) -> bool {
         let overtaken = self.latency_ns_max.saturating_mul(2)..self.latency_ns_max.saturating_mul(OUTLIER);
-        facts.oldest_ns.is_some_and(|at_ns| {
-            at_ns < self.began_ns && overtaken.contains(&facts.now_ns.saturating_sub(at_ns).saturating_sub(1))
-        })
+        done.device
+            .oldest_in_flight
+            .is_some_and(|since| since.0 < self.began_ns && overtaken.contains(&done.at.since(since).saturating_sub(1)))
     }
 
     /// The most of the window's time that the other direction, at these prices, may have taken.

@@ -15,8 +15,7 @@ use crate::policy::portions::Portions;
 use crate::policy::rates::{Rates, must_take_whole_runs};
 use crate::prices::{DirectionWork, PAGE_BYTES, mul_div};
 use crate::{
-    CompletedRequest, Cost, DirectionPrices, Ended, Estimator, EstimatorSnapshot, Facts, Knobs, MILLISECOND, ONE,
-    Parallelism, RememberedPrices, Side,
+    Cost, DirectionPrices, Estimator, EstimatorSnapshot, Knobs, MILLISECOND, ONE, Parallelism, RememberedPrices,
 };
 
 /// Fewest requests that may be in flight where all of them cost little.
@@ -48,33 +47,6 @@ impl Learned {
         let estimator =
             remembered.map_or_else(|| Estimator::new(depth), |remembered| Estimator::restored(depth, remembered));
         Self { estimator, parallelism: Parallelism::new(depth) }
-    }
-}
-
-impl From<&Completed> for Facts {
-    /// The device's clocks and counts at this end.
-    fn from(done: &Completed) -> Self {
-        let (device, busy) = (done.device, done.device.busy);
-        Self {
-            now_ns: done.at.0,
-            transfers_ns: busy.transfers_ns,
-            reads_ns: busy.reads_ns,
-            writes_ns: busy.writes_ns,
-            calls_alone_ns: busy.calls_alone_ns,
-            held_up_ns: busy.held_up_ns,
-            oldest_ns: device.oldest_in_flight.map(|at| at.0),
-            write_bytes_in_flight: device.bytes_in_flight,
-            more_to_write: done.more_to_write,
-        }
-    }
-}
-
-impl CompletedRequest {
-    /// The request that the engine reports.
-    pub fn reported(done: &Completed, starved: bool) -> Self {
-        let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
-        let Completed { at, runs, bytes, latency_ns, unwatched_ns, .. } = *done;
-        Self { side, runs, bytes, submitted_ns: at.0.saturating_sub(latency_ns), unwatched_ns, starved }
     }
 }
 
@@ -176,11 +148,12 @@ impl DeviceMemory {
             // A lone call lasts as long as one of many.
             let starved = whole_runs && !done.held_back && done.in_flight < learned.parallelism.requests();
             if let Some(terms) = terms.as_ref().filter(|_| is_write(done)) {
-                self.done.add(DirectionWork { runs, bytes: done.bytes });
-                self.read_interference.completed(&done.device.busy, terms.alone.cost_ns(runs, done.bytes));
-                learned.parallelism.ended(done.at.0, terms.in_flight_ns, &terms.ended(done));
+                let work = DirectionWork::of(done);
+                self.done.add(work);
+                self.read_interference.completed(&done.device.busy, work.cost_ns(&terms.alone));
+                learned.parallelism.ended(done, terms.in_flight_ns, terms.large_bytes);
             }
-            learned.estimator.completed(&Facts::from(done), CompletedRequest::reported(done, starved));
+            learned.estimator.completed(done, starved);
         }
     }
 
@@ -199,19 +172,6 @@ struct WriteTerms {
     in_flight_ns: Cost,
     /// The least bytes of a large request.
     large_bytes: u64,
-}
-
-impl WriteTerms {
-    fn ended(&self, done: &Completed) -> Ended {
-        Ended {
-            latency_ns: done.latency_ns,
-            in_flight: done.in_flight,
-            held_back: done.held_back,
-            is_large: done.bytes >= self.large_bytes,
-            bytes: done.bytes,
-            is_too_many: done.too_many,
-        }
-    }
 }
 
 /// The part of completed work.

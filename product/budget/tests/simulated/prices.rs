@@ -7,11 +7,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_budget::{CompletedRequest, DirectionPrices as Learned, Estimator, Facts, Side};
+use afflux_budget::{DirectionPrices as Learned, Estimator};
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, ChargeBounds, Completed, Cost, DevicePolicy, LentMemory as Remembered, LimitPages, Needs, Pace,
-    PauseCause, View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, Direction, LentMemory as Remembered, LimitPages, Needs,
+    Pace, PauseCause, View,
 };
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{CpuOptions, Memory, Random, Setup, WorldOptions};
@@ -58,8 +58,7 @@ impl DevicePolicy for Probe {
 
     fn completed(&self, _: &View, ends: &[Completed], (): &mut (), (): &mut ()) {
         for done in ends {
-            let completion = CompletedRequest::reported(done, false);
-            self.estimator.lock().unwrap().completed(&Facts::from(done), completion);
+            self.estimator.lock().unwrap().completed(done, false);
         }
     }
 
@@ -105,8 +104,8 @@ impl ProbedDisk {
         Self { lab: EngineFixture::on_disk(disk, world, Memory::Stamped(128 * MIB), setup), probe }
     }
 
-    fn learned(&self, side: Side) -> Learned {
-        self.probe.estimator.lock().unwrap().learned(side)
+    fn learned(&self, direction: Direction) -> Learned {
+        self.probe.estimator.lock().unwrap().learned(direction)
     }
 
     /// Writes until told to stop.
@@ -159,7 +158,7 @@ impl ProbedDisk {
         let (mut mib_ns, mut write_ns) = (0, 0);
         for _ in 0..10 {
             self.pass(ns / 10);
-            let learned = self.learned(Side::Write);
+            let learned = self.learned(Direction::Write);
             (mib_ns, write_ns) = (mib_ns + learned.mib_ns / 10, write_ns + learned.cost_ns(1, PAGE as u64) / 10);
         }
         let after = self.lab.here.disks[0].figures();
@@ -232,14 +231,14 @@ fn a_tenfold_change_of_speed_is_followed_as_soon_as_requests_show_it() {
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
-        let before = bench.learned(Side::Write).mib_ns;
+        let before = bench.learned(Direction::Write).mib_ns;
         bench.lab.here.disks[0].slow_down(10);
         bench.pass(slow_ns);
-        let slow = bench.learned(Side::Write).mib_ns;
+        let slow = bench.learned(Direction::Write).mib_ns;
         bench.pass(4 * SECOND);
         bench.lab.here.disks[0].slow_down(1);
         bench.pass(fast_ns);
-        let after = bench.learned(Side::Write).mib_ns;
+        let after = bench.learned(Direction::Write).mib_ns;
         assert!(within(slow, before * 10, 25) && within(after, before, 25), "{disk}: {before}, {slow}, {after}");
         bench.end(&[stream]);
     }
@@ -252,13 +251,13 @@ fn a_lone_stall_moves_no_price_by_more_than_five_percent() {
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
-        let before = bench.learned(Side::Write);
+        let before = bench.learned(Direction::Write);
         bench.lab.here.disks[0].hang();
         bench.pass(SECOND);
         bench.lab.here.disks[0].release();
         for _ in 0..10 {
             bench.pass(SECOND / 20);
-            let after = bench.learned(Side::Write);
+            let after = bench.learned(Direction::Write);
             let kept = within(after.mib_ns, before.mib_ns, 5) && within(after.run_ns, before.run_ns, 5);
             assert!(kept, "{disk}: {before:?} became {after:?}");
         }
@@ -291,7 +290,7 @@ fn prices_stay_beside(loads: [(Load, u64); 2]) {
             let file = bench.lab.laid_out(FILE);
             let stream = bench.writer(&file, FILE, STREAM);
             bench.pass(alone * SECOND);
-            let before = bench.learned(Side::Write);
+            let before = bench.learned(Direction::Write);
             let mut all = vec![stream];
             for reader in 0..readers {
                 let file = bench.lab.laid_out(FILE);
@@ -299,7 +298,7 @@ fn prices_stay_beside(loads: [(Load, u64); 2]) {
             }
             for _ in 0..10 {
                 bench.pass(beside * SECOND / 10);
-                let after = bench.learned(Side::Write);
+                let after = bench.learned(Direction::Write);
                 let kept = within(after.mib_ns, before.mib_ns, 10) && within(after.run_ns, before.run_ns, 10);
                 assert!(kept, "{disk}, {readers} readers of {} bytes: {before:?} became {after:?}", load.bytes);
             }
@@ -320,13 +319,13 @@ fn a_change_of_speed_beside_a_reader_is_followed_within_seconds() {
         bench.pass(2 * time_ns);
         let reader = bench.reader(&other, FILE, load, 5);
         bench.pass(5 * time_ns);
-        let before = bench.learned(Side::Write).mib_ns;
+        let before = bench.learned(Direction::Write).mib_ns;
         bench.lab.here.disks[0].slow_down(10);
         bench.pass(5 * time_ns);
-        let slow = bench.learned(Side::Write).mib_ns;
+        let slow = bench.learned(Direction::Write).mib_ns;
         bench.lab.here.disks[0].slow_down(1);
         bench.pass(3 * time_ns);
-        let after = bench.learned(Side::Write).mib_ns;
+        let after = bench.learned(Direction::Write).mib_ns;
         assert!((before * 6..before * 15).contains(&slow), "{disk}: {before} became {slow}");
         // A volatile cache of the device makes it look faster than it is, and reads that took most of the time leave
         // doubts. The bounds allow for both.
@@ -342,7 +341,7 @@ fn a_hog_on_every_cpu_moves_no_price_by_more_than_ten_percent() {
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
-        let before = bench.learned(Side::Write);
+        let before = bench.learned(Direction::Write);
         for _ in 0..4 {
             let platform = Arc::clone(&bench.lab.here.platform);
             bench.lab.in_background(async move {
@@ -351,7 +350,7 @@ fn a_hog_on_every_cpu_moves_no_price_by_more_than_ten_percent() {
         }
         for _ in 0..6 {
             bench.pass(SECOND / 2);
-            let after = bench.learned(Side::Write);
+            let after = bench.learned(Direction::Write);
             let kept = within(after.mib_ns, before.mib_ns, 10) && within(after.run_ns, before.run_ns, 10);
             assert!(kept, "{disk}: {before:?} became {after:?}");
         }
@@ -366,7 +365,7 @@ fn flushes_do_not_make_writes_look_dear() {
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * time_ns);
-        let before = bench.learned(Side::Write);
+        let before = bench.learned(Direction::Write);
         let mut all = vec![stream];
         for _ in 0..4 {
             let file = bench.lab.laid_out(FILE);
@@ -374,7 +373,7 @@ fn flushes_do_not_make_writes_look_dear() {
         }
         for _ in 0..4 {
             bench.pass(time_ns);
-            let after = bench.learned(Side::Write);
+            let after = bench.learned(Direction::Write);
             let dear = after.mib_ns > before.mib_ns * 5 / 4 || after.run_ns > before.run_ns * 5 / 4;
             assert!(!dear, "{disk}: {before:?} became {after:?}");
         }

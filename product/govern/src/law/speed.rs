@@ -17,7 +17,9 @@
 //! writeback, does not count. Looks without a completion between them are merged. A flow that may have run dry proves
 //! nothing. Each cgroup is a flow of its own, since its limit is, too.
 
-use afflux_budget::{CompletedRequest, Estimator, Facts, RememberedPrices, Side};
+use afflux_budget::{Estimator, RememberedPrices};
+use afflux_device::platform::Nanos;
+use afflux_device::policy::{AtEnd, BusyTimes, Completed, Direction};
 
 use crate::law::SECOND;
 
@@ -70,7 +72,7 @@ struct Look {
 pub struct Speed {
     estimator: Estimator,
     last: Option<Look>,
-    clocks: Facts,
+    clocks: BusyTimes,
     written_bytes: u64,
     is_known: bool,
     /// How long the device has been the bottleneck without a pause.
@@ -84,7 +86,7 @@ impl Speed {
     pub fn new(remembered: Option<&RememberedPrices>) -> Self {
         let estimator = remembered.map_or_else(|| Estimator::new(1), |kept| Estimator::restored(1, kept));
         let (is_known, proven) = (remembered.is_some(), remembered.copied());
-        Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known, steady_ns: 0, proven }
+        Self { estimator, last: None, clocks: BusyTimes::default(), written_bytes: 0, is_known, steady_ns: 0, proven }
     }
 
     /// Takes a look at the counters, without a backlog.
@@ -127,22 +129,23 @@ impl Speed {
         let (reads_ns, writes_ns) = (done.read_ns.min(busy_ns), write_ns.min(busy_ns));
         let transfers_ns = (reads_ns + writes_ns).min(busy_ns);
         let clocks = &mut self.clocks;
-        clocks.now_ns = now_ns;
         clocks.reads_ns += reads_ns;
         clocks.writes_ns += writes_ns;
         clocks.transfers_ns += transfers_ns;
         clocks.held_up_ns += done.flush_ns.min(transfers_ns);
-        clocks.more_to_write = in_flight > 0 || never_dry;
+        let device = AtEnd { busy: *clocks, ..AtEnd::default() };
+        let (at, more_to_write) = (Nanos(now_ns), in_flight > 0 || never_dry);
         let had_queue = busy_ns >= passed_ns / 2 && done.write_ns >= writes_ns.saturating_mul(DEPTH);
         let was_bottleneck = never_dry || had_queue;
         // The disk may have completed these bytes at once, while a limit above it delays the rest.
         let write_bytes = if since == Since::FallsBehind && !was_bottleneck { 0 } else { done.write_bytes };
         let doubtful_ns = if was_bottleneck { 0 } else { writes_ns };
-        for (side, bytes, unwatched_ns) in [(Side::Read, done.read_bytes, 0), (Side::Write, write_bytes, doubtful_ns)] {
+        let ends = [(Direction::Read, done.read_bytes, 0), (Direction::Write, write_bytes, doubtful_ns)];
+        for (direction, bytes, unwatched_ns) in ends {
             if bytes > 0 {
-                let completion =
-                    CompletedRequest { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns, starved: false };
-                self.estimator.completed(clocks, completion);
+                let rest = Completed::default();
+                let done = Completed { direction, at, device, more_to_write, bytes, unwatched_ns, ..rest };
+                self.estimator.completed(&done, false);
             }
         }
         self.written_bytes = self.written_bytes.saturating_add(done.write_bytes);
@@ -161,7 +164,7 @@ impl Speed {
 
     /// Bytes a second, once enough is known.
     pub fn bytes_per_second(&self) -> Option<u64> {
-        let mib_ns = self.estimator.learned(Side::Write).mib_ns.max(1);
+        let mib_ns = self.estimator.learned(Direction::Write).mib_ns.max(1);
         self.is_known.then(|| MIB * SECOND / mib_ns)
     }
 
