@@ -176,8 +176,8 @@ impl Case {
         let CaseKind::Names(step, _) = self.what else {
             return Err(Failure::Server("nothing for the host".to_owned()));
         };
-        let (count, elapsed) =
-            names::run_on_host(servers.export(), step, scale.names, round).map_err(host("names on the host"))?;
+        let on_host = || names::run_on_host(servers.export(), step, scale.names, round);
+        let (count, elapsed) = servers.cpus().on_servers_cpu(on_host).map_err(host("names on the host"))?;
         Ok(Figure::of_rate(rate(count, elapsed)))
     }
 }

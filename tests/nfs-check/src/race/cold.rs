@@ -16,7 +16,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::figure::Figure;
 use super::scale::{BLOCK, Scale, WINDOW};
-use super::servers::{Called, Running, Servers, on_first_cpu};
+use super::servers::{Called, Running, Servers};
 
 /// Creates a file that is on the disk and in no cache.
 fn made(export: &Path, name: &str, bytes: u64) -> io::Result<PathBuf> {
@@ -70,7 +70,7 @@ struct BareLoop {
 
 impl BareLoop {
     fn start(servers: &Servers, path: &Path) -> io::Result<Self> {
-        let mut child = on_first_cpu(servers.bare()).arg(path).stdout(Stdio::piped()).spawn()?;
+        let mut child = servers.bare().arg(path).stdout(Stdio::piped()).spawn()?;
         let mut said = String::new();
         child.stdout.take().map_or(Ok(0), |out| BufReader::new(out).read_line(&mut said))?;
         match said.trim().parse() {

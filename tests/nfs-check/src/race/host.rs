@@ -1,6 +1,6 @@
 //! The host's part in the race.
 //!
-//! Owns: the exported directory and its initial contents, the client's CPU.
+//! Owns: the exported directory and its initial contents.
 //! Does not own: the servers.
 //! Invariants: files that servers only read are created before any server starts.
 
@@ -8,15 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use afflux_scratch::Scratch;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::scale::Scale;
 use crate::failure::{Failure, host};
 
 /// The directory of many files.
 pub(super) const MANY: &str = "many";
-/// The CPU of the client; the servers have the first.
-const CLIENT_CPU: usize = 1;
 
 pub(super) fn many_name(at: u64) -> String {
     format!("file-{at:06}")
@@ -39,11 +36,4 @@ pub(super) fn prepare(directory: &Path, scale: &Scale) -> Result<PathBuf, Failur
     // Writes out the files now, so that their writeback does not fall into the race.
     rustix::fs::sync();
     Ok(export)
-}
-
-/// Pins this process, the client, to its own CPU.
-pub(super) fn pin_client() -> std::io::Result<()> {
-    let mut cpus = CpuSet::new();
-    cpus.set(CLIENT_CPU);
-    Ok(sched_setaffinity(None, &cpus)?)
 }

@@ -1,5 +1,5 @@
 //! A race of two NFS servers on one host: the same calls on the same directory, in turns, with one CPU for the servers
-//! and one for the client.
+//! and the host's own loops, and one for the client.
 //!
 //! Owns: the rounds, the refusal of figures from a machine with stolen time.
 //! Does not own: the cases (`cases`), starting the servers (`servers`), their network (the caller's).
@@ -8,7 +8,9 @@
 mod beside;
 mod cases;
 mod cold;
+mod cpus;
 mod data_files;
+mod disk;
 mod figure;
 mod host;
 mod names;
@@ -25,6 +27,7 @@ use std::time::Instant;
 use afflux_rig::{self as rig, short};
 use afflux_scratch::{Processors, Stolen};
 use cases::Case;
+use cpus::Cpus;
 use report::Raced;
 use scale::Scale;
 use servers::Servers;
@@ -41,8 +44,9 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     told("making files, starting servers".to_owned());
     let files = host::scratch(&options.directory)?;
     let export = host::prepare(files.path(), &scale)?;
-    let mut servers = Servers::start(options, files.path(), &export)?;
-    host::pin_client().map_err(host("keeping to a CPU"))?;
+    let cpus = Cpus::choose(files.path()).map_err(host("the choice of CPUs"))?;
+    let mut servers = Servers::start(options, cpus.clone(), files.path(), &export)?;
+    cpus.pin_client().map_err(host("keeping to a CPU"))?;
     let cases: Vec<Case> = cases::all().into_iter().filter(|case| words.is_wanted(case.name)).collect();
     if cases.is_empty() {
         let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
@@ -61,7 +65,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
         raced.push(Raced { case, figures: figures.whole()? });
     }
     judge(words.quick, processors.stolen())?;
-    Ok(report::table(&raced))
+    let file_system = disk::file_system(files.path()).map_err(host("findmnt"))?;
+    Ok(format!("{} Files on {file_system}.\n\n{}", cpus.words(), report::table(&raced)))
 }
 
 /// Refuses figures from a machine with stolen time. A quick run only shows that it works.

@@ -1,7 +1,7 @@
 //! The servers, all on one CPU and over one directory.
 //!
 //! Owns: their processes and configuration, their addresses, their CPU time.
-//! Does not own: the network namespace and their privileges.
+//! Does not own: the choice of the CPU (`cpus`), the network namespace and their privileges.
 //! Invariants: the servers end when this value is dropped.
 
 use std::fs;
@@ -15,6 +15,7 @@ use afflux_nfs_client::{Client, Error, Handle};
 use afflux_rig::{Ending, Ready, choice, ganesha};
 use afflux_scratch::within;
 
+use super::cpus::Cpus;
 use super::options::Options;
 use crate::failure::{Failure, host};
 
@@ -50,13 +51,14 @@ pub(super) struct Servers {
     bridge: PathBuf,
     /// The program of the bare loop.
     bare: PathBuf,
+    cpus: Cpus,
 }
 
 impl Servers {
-    pub(super) fn start(options: &Options, directory: &Path, export: &Path) -> Result<Self, Failure> {
+    pub(super) fn start(options: &Options, cpus: Cpus, directory: &Path, export: &Path) -> Result<Self, Failure> {
         let port_mapper =
             ganesha::port_mapper(&mut Command::new(ganesha::PORT_MAPPER), directory).map_err(host("rpcbind"))?;
-        let mut command = on_first_cpu(Path::new(ganesha::PROGRAM));
+        let mut command = cpus.command(Path::new(ganesha::PROGRAM));
         ganesha::serve(
             &mut command,
             directory,
@@ -71,7 +73,7 @@ impl Servers {
         let child = command.stdout(Stdio::null()).stderr(log).spawn().map_err(host("ganesha"))?;
         let afflux = |name: &str, further: &[&str]| {
             let home = directory.join(name);
-            let mut command = on_first_cpu(&options.afflux);
+            let mut command = cpus.command(&options.afflux);
             command.arg("serve").arg(export).args(["--listen", "127.0.0.1:0", "--cache", CACHE]).args(further);
             command.arg("--state").arg(home.join("state")).env("XDG_STATE_HOME", &home);
             Ready::start(&mut command, &home).map_err(host(name))
@@ -84,6 +86,7 @@ impl Servers {
             export: export.to_path_buf(),
             bridge: options.bridge.clone(),
             bare: options.bare.clone(),
+            cpus,
         };
         servers.wait_for_ganesha()?;
         servers.wait_for_memory();
@@ -109,8 +112,13 @@ impl Servers {
         &self.export
     }
 
-    pub(super) fn bare(&self) -> &Path {
-        &self.bare
+    /// The command of the bare loop.
+    pub(super) fn bare(&self) -> Command {
+        self.cpus.command(&self.bare)
+    }
+
+    pub(super) fn cpus(&self) -> &Cpus {
+        &self.cpus
     }
 
     /// The command that mounts a server.
@@ -173,11 +181,4 @@ fn is_clearing_memory(process: u32) -> bool {
     threads
         .filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok())
         .any(|name| name.trim() == "prefault")
-}
-
-/// A command on the servers' CPU. It execs the program, so its process number is the server's.
-pub(super) fn on_first_cpu(program: &Path) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["-c", "0"]).arg(program).stdin(Stdio::null());
-    command
 }
