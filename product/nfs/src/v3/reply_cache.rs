@@ -16,18 +16,19 @@
 //! (credentials with their stamp included). Two clients of one host are thus told apart, unless both number their calls
 //! alike and send the same bytes.
 
+mod shared_call;
+
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
 use afflux_frontend::{CallKey, OwnedQueues, Party};
 use bytes::Bytes;
-use futures_util::future::{FutureExt, Shared};
+use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
 
+pub(crate) use self::shared_call::SharedCall;
 use crate::status::NfsStatus;
 use crate::steps::step;
 
@@ -47,9 +48,6 @@ pub(crate) struct CachedReply {
     pub(crate) record: Bytes,
     pub(crate) status: NfsStatus,
 }
-
-/// A running or answered call; any task that awaits it drives it. Must not own the cache.
-pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = CachedReply> + Send>>>;
 
 /// The party that a call comes from, and the user that the server carries it out for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -121,7 +119,7 @@ impl ReplyCache {
     pub(crate) fn find_or_start(
         &self,
         key: Key,
-        start: impl FnOnce() -> Pin<Box<dyn Future<Output = CachedReply> + Send>>,
+        start: impl FnOnce() -> BoxFuture<'static, CachedReply>,
     ) -> (SharedCall, bool) {
         let (call, found, forgotten) = {
             let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +127,7 @@ impl ReplyCache {
                 (call.clone(), true, None)
             } else {
                 let forgotten = cached.evict_for(key.whose);
-                let call = start().shared();
+                let call = SharedCall::new(start());
                 cached.add(key, call.clone());
                 (call, false, forgotten)
             }
@@ -172,7 +170,7 @@ impl CachedReplies {
     fn forget_one(&mut self, whose: (Party, Option<u32>)) -> Option<SharedCall> {
         let answered = |key: &Key| {
             step();
-            self.calls.get(key).is_none_or(|call| call.peek().is_some())
+            self.calls.get(key).is_none_or(SharedCall::is_answered)
         };
         let pick = |keys: &VecDeque<Key>| keys.iter().take(EVICTION_TRIES).position(answered).or(Some(0));
         let key = self.of.take(whose, pick)?;

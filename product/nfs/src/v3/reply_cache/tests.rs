@@ -1,3 +1,5 @@
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -17,7 +19,7 @@ fn of_machine(last: u8, user: Option<u32>) -> CallOwner {
     CallOwner { party: Party::Machine(machine(last)), user }
 }
 
-fn done() -> Pin<Box<dyn Future<Output = CachedReply> + Send>> {
+fn done() -> BoxFuture<'static, CachedReply> {
     Box::pin(std::future::ready(kept("done")))
 }
 
@@ -33,7 +35,7 @@ fn kept(word: &'static str) -> CachedReply {
 }
 
 fn poll(call: &mut SharedCall) -> Poll<CachedReply> {
-    call.poll_unpin(&mut Context::from_waker(std::task::Waker::noop()))
+    Pin::new(call).poll(&mut Context::from_waker(std::task::Waker::noop()))
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn a_call_sent_again_gets_the_first_reply() {
         Box::pin(async move {
             runs.fetch_add(1, Ordering::Relaxed);
             kept("done")
-        }) as Pin<Box<dyn Future<Output = CachedReply> + Send>>
+        }) as BoxFuture<'static, CachedReply>
     };
     let key = cache.key(machine(1), of_machine(1, None), 7, b"remove a");
     let (mut first, found) = cache.find_or_start(key, start);
@@ -78,7 +80,7 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
             0 => Poll::Pending,
             _ => Poll::Ready(kept("late")),
         });
-        Box::pin(wait) as Pin<Box<dyn Future<Output = CachedReply> + Send>>
+        Box::pin(wait) as BoxFuture<'static, CachedReply>
     };
     let key = cache.key(machine(1), of_machine(1, None), 7, b"rename a b");
     let (mut first, _) = cache.find_or_start(key, start);
@@ -93,7 +95,7 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
 #[test]
 fn keeps_a_bounded_number_of_each_user_and_running_calls_longest() {
     let cache = cache();
-    let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = CachedReply> + Send>>;
+    let never = || Box::pin(std::future::pending()) as BoxFuture<'static, CachedReply>;
     let whose = of_machine(1, Some(1000));
     let key = |xid: u32| cache.key(machine(1), whose, xid, b"");
     let (_running, _) = cache.find_or_start(key(0), never);
@@ -158,7 +160,7 @@ fn hashes_depend_on_a_key_that_clients_do_not_know() {
 // each call
 #[test]
 fn a_full_cache_takes_few_steps_for_a_call() {
-    let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = CachedReply> + Send>>;
+    let never = || Box::pin(std::future::pending()) as BoxFuture<'static, CachedReply>;
     let of = |uid| CallOwner { party: Party::User(uid), user: Some(uid) };
     let roots = CallOwner { party: Party::ROOT, user: Some(0) };
     for parties in [1, 4, ENTRIES_MAX as u32] {
