@@ -56,11 +56,14 @@ const NFS: [(&str, NfsVersion); 2] = [("3", NfsVersion::V3), ("4", NfsVersion::V
 const IO: [(&str, IoChoice); 3] =
     [("auto", IoChoice::Auto), ("uring", IoChoice::Uring), ("syscalls", IoChoice::Syscalls)];
 
+/// Whether the host's list of a user's groups counts, by the name of whose list counts.
+const GROUPS: [(&str, bool); 2] = [("client", false), ("server", true)];
+
 /// The callers that become the anonymous user, by name.
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 16] = [
+pub(crate) const OF_SERVE: [&str; 17] = [
     "listen",
     "nfs",
     "rpcbind",
@@ -68,6 +71,7 @@ pub(crate) const OF_SERVE: [&str; 16] = [
     "allow",
     "squash",
     "anon",
+    "groups",
     "any_port",
     "read_only",
     "async_metadata",
@@ -276,6 +280,13 @@ pub(crate) struct ReloadedSettings {
     /// User and group of the anonymous user
     #[arg(long, value_name = "UID:GID", help_heading = CALLERS, default_value = "65534:65534", value_parser = anonymous)]
     pub(crate) anon: (u32, u32),
+    /// Whose list of groups counts for users of other machines
+    ///
+    /// A client lists at most 16 groups of a user. The server has all, from this host's files and directory services. It
+    /// asks for them again after ten minutes.
+    #[arg(long, value_name = "WHOSE", help_heading = CALLERS, default_value = "client", action = ArgAction::Set,
+          value_parser = one_of(GROUPS))]
+    pub(crate) groups: bool,
     /// Answer other machines also from ports above 1023
     ///
     /// Every program there may use such a port: any user of an allowed machine can then call as any other.

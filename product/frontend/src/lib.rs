@@ -11,6 +11,7 @@
 
 mod caller;
 mod counted;
+mod host_users;
 mod journal;
 mod machine;
 mod message;
@@ -22,6 +23,7 @@ pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
 pub use counted::{AnsweredSum, CountedRow, RowKind};
+pub use host_users::{HostUsers, UserGroups};
 pub use journal::{
     CallJournal, CallKey, DoneStep, ENTRY_WORDS_MIN, EarlierProgress, EntryForm, EntryOwner, JournalCall,
 };

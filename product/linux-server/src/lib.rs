@@ -14,6 +14,7 @@ mod fuse;
 mod host;
 mod net;
 mod system_calls;
+mod user_groups;
 mod users;
 
 pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait, is_ending};
@@ -31,4 +32,5 @@ pub use net::{
     ServeLimits, peers_are_identified, serve,
 };
 pub use system_calls::{CallsFor, RefusedCalls, check_needed_calls, refuse_foreign_calls};
-pub use users::{give_up_privileges, groups_of, keep_right_to_unmount, may_act_as_others};
+pub use user_groups::UsersOfHost;
+pub use users::{give_up_privileges, keep_right_to_unmount, may_act_as_others};

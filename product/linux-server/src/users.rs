@@ -1,13 +1,9 @@
-//! Users of the host, and the privileges of this process.
+//! The privileges of this process.
 //!
-//! Owns: a user's groups, from the host's own files; whether calls can be made as other users; giving up unneeded
-//! privileges at the start.
-//! Does not own: making single calls as others (`host`).
+//! Owns: whether calls can be made as other users; giving up unneeded privileges at the start.
+//! Does not own: making single calls as others (`host`), users' groups (`user_groups`).
 //! Invariants: a privilege given up is gone for the calling thread and for threads that it starts later, and cannot be
-//! regained. Users of directory services (LDAP and others), which those files do not list, are in no group but
-//! nobody's.
-
-use std::fs;
+//! regained.
 
 use rustix::fs::Gid;
 use rustix::io::Errno;
@@ -15,9 +11,6 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs, set_thread_groups,
 };
-
-/// The group of users that are in no other.
-const NO_GROUP: u32 = 65_534;
 
 /// The capabilities for making calls as other users.
 const TO_ACT_AS_OTHERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
@@ -33,28 +26,6 @@ const NEEDED: CapabilitySet = TO_ACT_AS_OTHERS
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::MKNOD)
     .union(CapabilitySet::IPC_LOCK);
-
-/// The first group and the further ones of the user with this number, by the current /etc/passwd and /etc/group. Blocks
-/// while it reads them.
-pub fn groups_of(uid: u32) -> (u32, Vec<u32>) {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    groups_in(uid, &read("/etc/passwd"), &read("/etc/group"))
-}
-
-fn groups_in(uid: u32, users: &str, groups: &str) -> (u32, Vec<u32>) {
-    let user = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let (name, number, first) = (fields.next()?, fields.nth(1)?, fields.next()?);
-        (number.parse() == Ok(uid)).then_some((name, first.parse().ok()?))
-    });
-    let Some((name, first)) = user else { return (NO_GROUP, Vec::new()) };
-    let further = groups.lines().filter_map(|line| {
-        let mut fields = line.split(':');
-        let (number, members) = (fields.nth(2)?, fields.next()?);
-        members.split(',').any(|member| member == name).then(|| number.parse().ok())?
-    });
-    (first, further.filter(|group| *group != first).collect())
-}
 
 /// Whether this process can make calls as other users.
 pub fn may_act_as_others() -> bool {

@@ -13,17 +13,17 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    ByteBounds, CallJournal, CallKey, ConnectionQuota, EarlierProgress, Output, Party, Peer, ProtocolError,
+    ByteBounds, CallJournal, CallKey, ConnectionQuota, EarlierProgress, HostUsers, Output, Party, Peer, ProtocolError,
     ProtocolMachine, RecordedCall, trace::TracedOperation,
 };
 use afflux_volume::{Platform, Volume};
 use bytes::{Bytes, BytesMut};
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::calls::{Event, Tally};
@@ -41,7 +41,7 @@ use crate::v3::reply_cache::{CachedReply, CallOwner, Key, SharedCall};
 use crate::v3::side_protocols::{self, MountArguments};
 use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
-use crate::wire::admission::Callers;
+use crate::wire::admission::{Callers, NoCaller};
 use crate::wire::batch::Batch;
 use crate::wire::outbox::{Answered, Asker, PAUSE_NS};
 use crate::wire::record;
@@ -102,6 +102,9 @@ impl ArrivedCall<'_> {
     }
 }
 
+/// The longest wait for the host's answer about a user: a directory service may be away.
+const LOOK_UP_PATIENCE_NS: u64 = 5_000_000_000;
+
 /// The server's side of one connection. See [`Server::connection`].
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
@@ -127,6 +130,8 @@ pub struct Connection<P: Platform> {
     quota: ConnectionQuota,
     /// Whether a call waits for quota.
     lacks_quota: bool,
+    /// The question to the host for the groups of the next call's user.
+    looks_up: Option<BoxFuture<'static, ()>>,
     batch: Batch,
     /// The state of its compounds, from the first one on.
     compound: Option<Compound<P>>,
@@ -169,6 +174,7 @@ impl<P: Platform> Connection<P> {
             changing: FuturesUnordered::new(),
             changed: VecDeque::new(),
             lacks_quota: false,
+            looks_up: None,
             batch: Batch::default(),
             compound: None,
             now_ns: None,
@@ -181,7 +187,7 @@ impl<P: Platform> Connection<P> {
     /// Applies the server's current rules to the next calls. The callers of running calls stay the same.
     fn notice_admission(&mut self) {
         let changes = self.server.admission_changes();
-        if changes != self.admitted_as_of {
+        if changes != self.admitted_as_of || self.callers.are_old() {
             self.admitted_as_of = changes;
             self.callers = self.server.callers(&self.origin, self.protection == Protection::Secured);
         }
@@ -230,7 +236,7 @@ impl<P: Platform> Connection<P> {
                 let Some(record) = chunk.next_record() else { break };
                 self.batch.begin();
                 if !self.try_start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
-                    self.lacks_quota = true;
+                    self.lacks_quota = self.looks_up.is_none();
                     chunk.unread_last(&record);
                     self.records.put_back(chunk);
                     return false;
@@ -257,7 +263,11 @@ impl<P: Platform> Connection<P> {
                         _ => self.try_start_mount(&arrived),
                     };
                 }
-                Err(refusal) => self.refuse(call.xid, refusal),
+                Err(NoCaller::Refused(refusal)) => self.refuse(call.xid, refusal),
+                Err(NoCaller::Unknown(uid, host)) => {
+                    self.look_up(uid, host);
+                    return false;
+                }
             },
             Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.remaining() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
@@ -306,11 +316,32 @@ impl<P: Platform> Connection<P> {
     }
 
     /// The index of the call's caller, and the program that it calls.
-    fn caller_and_program(&mut self, call: &Call, record: &[u8]) -> Result<(usize, u32), Refusal> {
+    fn caller_and_program(&mut self, call: &Call, record: &[u8]) -> Result<(usize, u32), NoCaller> {
         let (from, to) = call.credential;
         let volume = &self.server.volume;
         let caller = self.callers.find(&record[from..to], |uid, gid, groups| volume.caller(uid, gid, groups))?;
         Ok((caller, self.route(call)?))
+    }
+
+    /// Asks the host for the groups of the next call's user. A host that does not answer in time does not know the user.
+    #[cold]
+    fn look_up(&mut self, uid: u32, host: Arc<dyn HostUsers>) {
+        let platform = self.server.volume.engine().platform();
+        let patience = platform.sleep_until(platform.now().after(LOOK_UP_PATIENCE_NS));
+        self.looks_up = Some(Box::pin(async move {
+            if let Either::Right(_) = select(host.look_up(uid), pin!(patience)).await {
+                host.give_up(uid);
+            }
+        }));
+    }
+
+    /// Waits for the host's answer about the next call's user, if it was asked. No later call overtakes that one.
+    fn poll_look_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(question) = &mut self.looks_up {
+            std::task::ready!(question.poll_unpin(cx));
+            self.looks_up = None;
+        }
+        Poll::Ready(())
     }
 
     /// The program that the call's procedure belongs to.
@@ -560,7 +591,14 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         }
         self.records_calls = self.server.recording().is_on();
         self.notice_admission();
-        let turn_over = self.start_calls();
+        // A question that this poll began may have its answer at once.
+        let mut turn_over = false;
+        while self.poll_look_up(cx).is_ready() {
+            turn_over = self.start_calls();
+            if self.looks_up.is_none() {
+                break;
+            }
+        }
         self.compound.iter_mut().for_each(Compound::rest);
         if !self.recorded.is_empty() {
             let engine = self.server.volume.engine();
@@ -572,6 +610,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
             // the quota checked again after, so that no release in between is missed.
             self.batch.outstanding().wake_when_fewer(cx.waker());
             let may_start = match self.lacks_quota {
+                _ if self.looks_up.is_some() => false,
                 true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
                 false => self.may_start_call(self.server.byte_bounds()),
             };

@@ -35,7 +35,7 @@ pub use v4::client_info::{ClientId, ClientInfo, ClientStateInfo, ClientStateKind
 pub use v4::grace::{ClientList, ListChange, UNKNOWN_CLIENTS};
 pub use v4::recovery::LostOpen;
 pub use v4::service::{ClientMemory, TellLost};
-pub use wire::admission::{AdmittedPeers, GroupsOf, Network, Rules, Squash};
+pub use wire::admission::{AdmittedPeers, Network, Rules, Squash};
 pub use wire::record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use wire::rpc;
 

@@ -178,7 +178,7 @@ impl<P: Platform> Server<P> {
         let admission = self.admission.read().unwrap_or_else(PoisonError::into_inner);
         let is_answered = is_secured || self.tls() != Some(TlsUse::Required);
         let standing = if is_answered { admission.standing(peer) } else { PeerRights::Refused };
-        Callers::new(standing, admission.anonymous(), client)
+        Callers::new(standing, admission.anonymous(), admission.host_users(), client)
     }
 
     /// The recording of READ, WRITE and COMMIT calls, active while somebody reads it.

@@ -1,31 +1,6 @@
+use std::fs;
+
 use super::*;
-
-const USERS: &str = "\
-root:x:0:0:root:/root:/bin/bash
-broken line
-mary:x:1000:100::/home/mary:/bin/sh
-john:x:1001:no number::/:/bin/sh
-jo:x:1002:102::/:/bin/sh
-";
-const GROUPS: &str = "\
-users:x:100:mary
-audio:x:29:mary,jo
-video:*:44:john,jon
-broken
-disk:x:many:mary
-staff:x:50:jo,mary
-";
-
-#[test]
-fn a_user_has_the_groups_that_list_it() {
-    assert_eq!(groups_in(1000, USERS, GROUPS), (100, vec![29, 50]));
-    assert_eq!(groups_in(1002, USERS, GROUPS), (102, vec![29, 50]), "a part of another's name is nobody's");
-    assert_eq!(groups_in(0, USERS, GROUPS), (0, vec![]));
-    for unknown in [1001, 4711] {
-        assert_eq!(groups_in(unknown, USERS, GROUPS), (NO_GROUP, vec![]));
-    }
-    assert_eq!(groups_of(0).0, 0, "root is in the files of every host");
-}
 
 #[test]
 fn what_is_given_up_is_gone_for_the_thread_and_those_it_starts() {

@@ -7,7 +7,8 @@
 //! Invariants: a peer of which too little is known is refused. A process of this host is the owner of its socket,
 //! whatever its calls claim, unless that owner is root. A user of another host is the user that the host names. So only
 //! hosts in the list are believed, and only programs there that may use a port below 1,024, unless that rule is lifted.
-//! On one connection, equal bytes of a credential mean the same caller. The anonymous user retains nothing of a claim.
+//! On one connection, equal bytes of a credential mean the same caller, until the host's
+//! answers about groups are to be renewed. The anonymous user retains nothing of a claim.
 //! At most [`KNOWN_MAX`] credentials are cached.
 
 use std::fmt;
@@ -15,7 +16,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use afflux_frontend::{CallerClaim, Origin, Peer};
+use afflux_frontend::{CallerClaim, HostUsers, Origin, Peer, UserGroups};
 use afflux_volume::{Caller, Client};
 
 use crate::wire::rpc::{self, Refusal};
@@ -117,9 +118,6 @@ impl fmt::Display for Network {
     }
 }
 
-/// The groups of a user of this host: the first one, and the others.
-pub type GroupsOf = Arc<dyn Fn(u32) -> (u32, Vec<u32>) + Send + Sync>;
-
 /// The treatment of peers.
 #[derive(Clone)]
 pub struct Rules {
@@ -136,13 +134,16 @@ pub struct Rules {
     pub any_port: bool,
     /// Whether every change is refused.
     pub read_only: bool,
-    /// Returns the groups of users of this host.
-    pub groups_of: GroupsOf,
+    /// The users that this host knows.
+    pub host_users: Arc<dyn HostUsers>,
+    /// Whether a user of another host has the groups that this host knows, instead of those that its call lists: at
+    /// most 16.
+    pub has_host_groups: bool,
 }
 
 impl Rules {
-    /// Carries out each call as its caller, for processes of this host only. `groups_of` returns users' groups.
-    pub fn of_callers(groups_of: GroupsOf) -> Self {
+    /// Carries out each call as its caller, for processes of this host only.
+    pub fn of_callers(host_users: Arc<dyn HostUsers>) -> Self {
         Self {
             serving_user: None,
             squash: Squash::default(),
@@ -150,13 +151,14 @@ impl Rules {
             networks: Vec::new(),
             any_port: false,
             read_only: false,
-            groups_of,
+            host_users,
+            has_host_groups: false,
         }
     }
 
     /// Carries out all calls as the serving user, for that user's and root's processes on this host only.
     pub fn of_serving_user(uid: u32) -> Self {
-        Self { serving_user: Some(uid), ..Self::of_callers(Arc::new(|_| (NOBODY, Vec::new()))) }
+        Self { serving_user: Some(uid), ..Self::of_callers(Arc::new(|_| UserGroups::default())) }
     }
 
     fn standing(&self, peer: &Peer) -> PeerRights {
@@ -176,11 +178,8 @@ impl Rules {
             (Some(_), _) => return PeerRights::Refused,
             (None, Squash::All) => ActingUser::Anonymously,
             // Root's process is a kernel's NFS client, or could act as any user anyway.
-            (None, _) if owner == ROOT => ActingUser::AsClaimed { squash: Squash::None },
-            (None, _) => {
-                let (gid, groups) = (self.groups_of)(owner);
-                ActingUser::AsUser { uid: owner, gid, groups }
-            }
+            (None, _) if owner == ROOT => self.as_claimed(Squash::None),
+            (None, _) => ActingUser::AsUser { uid: owner },
         };
         PeerRights::Admitted { acts, read_only: self.read_only }
     }
@@ -198,9 +197,13 @@ impl Rules {
         let acts = match (self.serving_user, self.squash) {
             (Some(_), _) => ActingUser::AsServer,
             (None, Squash::All) => ActingUser::Anonymously,
-            (None, squash) => ActingUser::AsClaimed { squash },
+            (None, squash) => self.as_claimed(squash),
         };
         PeerRights::Admitted { acts, read_only: self.read_only || network.read_only }
+    }
+
+    fn as_claimed(&self, squash: Squash) -> ActingUser {
+        ActingUser::AsClaimed { squash, has_host_groups: self.has_host_groups }
     }
 }
 
@@ -235,6 +238,14 @@ impl AdmittedPeers {
             Self::Rules(rules) => rules.anonymous,
         }
     }
+
+    /// The users that this host knows, if calls are carried out as some of them.
+    pub(crate) fn host_users(&self) -> Option<Arc<dyn HostUsers>> {
+        match self {
+            Self::AnyPeer => None,
+            Self::Rules(rules) => Some(Arc::clone(&rules.host_users)),
+        }
+    }
 }
 
 /// The rights of a peer's calls.
@@ -251,6 +262,14 @@ pub(crate) enum PeerRights {
     },
 }
 
+impl PeerRights {
+    /// Whether callers have the groups that the host knows.
+    fn has_host_groups(&self) -> bool {
+        let Self::Admitted { acts, .. } = self else { return false };
+        matches!(acts, ActingUser::AsUser { .. } | ActingUser::AsClaimed { has_host_groups: true, .. })
+    }
+}
+
 /// The user that calls are carried out as.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ActingUser {
@@ -258,19 +277,17 @@ pub(crate) enum ActingUser {
     AsServer,
     /// As the anonymous user.
     Anonymously,
-    /// As this user, for any claim.
+    /// As this user of the host, for any claim.
     AsUser {
         /// Number of the user that the caller acts as.
         uid: u32,
-        /// The user's first group.
-        gid: u32,
-        /// The user's other groups.
-        groups: Vec<u32>,
     },
     /// As the user that they claim, except for squashed ones.
     AsClaimed {
         /// Which callers become the anonymous user.
         squash: Squash,
+        /// Whether the host's groups count instead of the claimed ones.
+        has_host_groups: bool,
     },
 }
 
@@ -300,15 +317,46 @@ impl CachedCaller {
 pub(crate) struct Callers {
     standing: PeerRights,
     anonymous: (u32, u32),
+    /// None if no caller has groups that the host knows.
+    host_users: Option<Arc<dyn HostUsers>>,
+    /// The age of the host's answers that these callers have.
+    age: u64,
     client: Client,
     known: Vec<CachedCaller>,
     last: usize,
 }
 
+/// Why a call has no caller yet.
+pub(crate) enum NoCaller {
+    /// It is refused.
+    Refused(Refusal),
+    /// The host must be asked for the groups of this user first.
+    Unknown(u32, Arc<dyn HostUsers>),
+}
+
+impl From<Refusal> for NoCaller {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl Callers {
     /// Begins without callers. Writes of the connection count for `client`.
-    pub(crate) fn new(standing: PeerRights, anonymous: (u32, u32), client: Client) -> Self {
-        Self { standing, anonymous, client, known: Vec::new(), last: 0 }
+    pub(crate) fn new(
+        standing: PeerRights,
+        anonymous: (u32, u32),
+        host_users: Option<Arc<dyn HostUsers>>,
+        client: Client,
+    ) -> Self {
+        let host_users = host_users.filter(|_| standing.has_host_groups());
+        let age = host_users.as_ref().map_or(0, |users| users.age());
+        Self { standing, anonymous, host_users, age, client, known: Vec::new(), last: 0 }
+    }
+
+    /// Whether the host is to be asked again for the groups of users.
+    #[inline]
+    pub(crate) fn are_old(&self) -> bool {
+        self.host_users.as_ref().is_some_and(|users| users.age() != self.age)
     }
 
     /// The index of the known caller with this credential. `user` makes a caller of a user, its group and its other
@@ -318,7 +366,7 @@ impl Callers {
         &mut self,
         credential: &[u8],
         user: impl Fn(u32, u32, &[u32]) -> Caller,
-    ) -> Result<usize, Refusal> {
+    ) -> Result<usize, NoCaller> {
         match self.known.get(self.last) {
             Some(known) if *known.credential == *credential => Ok(self.last),
             _ => self.find_or_add(credential, user),
@@ -331,14 +379,20 @@ impl Callers {
     }
 
     #[cold]
-    fn find_or_add(&mut self, credential: &[u8], user: impl Fn(u32, u32, &[u32]) -> Caller) -> Result<usize, Refusal> {
-        let PeerRights::Admitted { acts, read_only } = &self.standing else { return Err(Refusal::WeakCredential) };
+    fn find_or_add(&mut self, credential: &[u8], user: impl Fn(u32, u32, &[u32]) -> Caller) -> Result<usize, NoCaller> {
+        let PeerRights::Admitted { acts, read_only } = &self.standing else {
+            return Err(Refusal::WeakCredential.into());
+        };
         if let Some(at) = self.known.iter().position(|known| *known.credential == *credential) {
             self.last = at;
             return Ok(at);
         }
         let claim = rpc::claim(credential)?;
-        let mut caller = match identity(acts, self.anonymous, &claim) {
+        let find = |uid| match &self.host_users {
+            Some(host) => host.find(uid).ok_or_else(|| NoCaller::Unknown(uid, Arc::clone(host))),
+            None => Ok(UserGroups::default()),
+        };
+        let mut caller = match identity(acts, self.anonymous, &claim, find)? {
             None => Caller::SERVER,
             Some((uid, gid, groups)) => user(uid, gid, &groups),
         };
@@ -362,32 +416,48 @@ impl Callers {
     }
 }
 
-/// User, group and other groups that a call with this claim is carried out as; none for the server's own user.
-fn identity(acts: &ActingUser, anonymous: (u32, u32), claim: &CallerClaim) -> Option<(u32, u32, Vec<u32>)> {
-    let nobody = (anonymous.0, anonymous.1, Vec::new());
-    let squash = match acts {
-        ActingUser::AsServer => return None,
-        ActingUser::AsUser { uid, gid, groups } => {
-            return Some((*uid, first_group(claim, *uid, *gid, groups), groups.clone()));
+/// User, group and further groups that a call is carried out as.
+type Identity = (u32, u32, Vec<u32>);
+
+/// The identity that follows from a claim; none for the server's own user. `find` has the host's groups of a user.
+fn identity<E>(
+    acts: &ActingUser,
+    anonymous: (u32, u32),
+    claim: &CallerClaim,
+    find: impl Fn(u32) -> Result<UserGroups, E>,
+) -> Result<Option<Identity>, E> {
+    let nobody = Ok(Some((anonymous.0, anonymous.1, Vec::new())));
+    let (squash, has_host_groups) = match acts {
+        ActingUser::AsServer => return Ok(None),
+        ActingUser::AsUser { uid } => {
+            let own = find(*uid)?;
+            let gid = first_group(claim, *uid, &own).unwrap_or(NOBODY);
+            return Ok(Some((*uid, gid, own.further)));
         }
-        ActingUser::Anonymously => Squash::All,
-        ActingUser::AsClaimed { squash } => *squash,
+        ActingUser::Anonymously => return nobody,
+        ActingUser::AsClaimed { squash, has_host_groups } => (*squash, *has_host_groups),
     };
-    let CallerClaim::User { uid, gid, groups, group_count } = claim else { return Some(nobody) };
+    let CallerClaim::User { uid, gid, groups, group_count } = claim else { return nobody };
     if squash == Squash::All || *uid == NO_ONE || (*uid == ROOT && squash == Squash::Root) {
-        return Some(nobody);
+        return nobody;
     }
+    let (gid, groups) = if has_host_groups {
+        let own = find(*uid)?;
+        // A user that the host does not know has its first group alone.
+        (first_group(claim, *uid, &own).unwrap_or(*gid), own.further)
+    } else {
+        (*gid, groups[..usize::from(*group_count).min(groups.len())].to_vec())
+    };
     let squashed = |group: u32| group == NO_ONE || (group == ROOT && squash == Squash::Root);
-    let gid = if squashed(*gid) { anonymous.1 } else { *gid };
-    let groups = groups.iter().take(usize::from(*group_count)).copied();
-    Some((*uid, gid, groups.filter(|group| !squashed(*group)).collect()))
+    let gid = if squashed(gid) { anonymous.1 } else { gid };
+    Ok(Some((*uid, gid, groups.into_iter().filter(|group| !squashed(*group)).collect())))
 }
 
-/// The group of new objects of a user of this host: the claimed one if the user is in it, as after newgrp(1).
-fn first_group(claim: &CallerClaim, user: u32, first: u32, groups: &[u32]) -> u32 {
+/// The group of new objects of a user that the host knows: the claimed one if the user is in it, as after newgrp(1).
+fn first_group(claim: &CallerClaim, user: u32, own: &UserGroups) -> Option<u32> {
     match claim {
-        CallerClaim::User { uid, gid, .. } if *uid == user && groups.contains(gid) => *gid,
-        _ => first,
+        CallerClaim::User { uid, gid, .. } if *uid == user && own.further.contains(gid) => Some(*gid),
+        _ => own.gid,
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
+use afflux_frontend::UserGroups;
 use afflux_nfs::{ClientMemory, Rules, Squash};
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, NFS_4, Outcome, Session, Stateid, compound};
 use afflux_nfs_client::{Client, Error, User};
@@ -287,7 +288,7 @@ fn a_file_is_cut_off_only_by_an_open_that_is_granted() {
     }
     const ACCES: u32 = 13;
     let (world, mut session) = begun(1);
-    let rules = Rules::of_callers(Arc::new(|uid| (uid, Vec::new())));
+    let rules = Rules::of_callers(Arc::new(|uid| UserGroups { gid: Some(uid), further: Vec::new() }));
     let rules = Rules { networks: vec!["127.0.0.0/8".parse().unwrap()], any_port: true, squash: Squash::None, ..rules };
     world.server.admit(rules.into());
     let (writer, file) = open(&mut session, (BOTH, 0), b"one", b"file");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use afflux_frontend::{Origin, ProtocolMachine, Segment};
+use afflux_frontend::{Origin, ProtocolMachine, Segment, UserGroups};
 use afflux_nfs::{NfsKnob, Rules, Squash};
 use nfs3_types::mount::dirpath;
 use nfs3_types::nfs3::*;
@@ -182,7 +182,7 @@ fn a_call_sent_again_is_not_run_again() {
 fn the_same_bytes_from_two_users_of_a_host_are_two_calls() {
     let world = World::new();
     let root = Peer::new(&world, CLIENT).root();
-    world.server.admit(Rules::of_callers(Arc::new(|uid| (uid, Vec::new()))).into());
+    world.server.admit(Rules::of_callers(Arc::new(|uid| UserGroups { gid: Some(uid), further: Vec::new() })).into());
     for (user, duplicates) in [(1001, 0), (1002, 0), (1001, 1)] {
         let known = afflux_frontend::Peer { origin: Origin::User(user), ..IpAddr::from(CLIENT).into() };
         let mut peer = Peer::known(&world, known);
@@ -205,7 +205,7 @@ fn an_allowed_machine_mounts_as_whom_it_is_taken_for() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     });
     const ACCES: u32 = 13;
-    let rules = Rules::of_callers(Arc::new(|uid| (uid, Vec::new())));
+    let rules = Rules::of_callers(Arc::new(|uid| UserGroups { gid: Some(uid), further: Vec::new() }));
     let rules = Rules { networks: vec!["192.0.2.0/24".parse().unwrap()], any_port: true, ..rules };
     for (squash, expected) in [(Squash::Root, ACCES), (Squash::All, ACCES), (Squash::None, 0)] {
         world.server.admit(Rules { squash, ..rules.clone() }.into());

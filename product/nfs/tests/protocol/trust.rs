@@ -1,20 +1,28 @@
 //! Files of others, state without a right, changes of a read-only export: no guess and no claim gives them.
 
+use std::collections::HashMap;
+use std::future::Future;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 
+use afflux_frontend::{HostUsers, UserGroups};
 use afflux_nfs::{Rules, Squash};
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, Session, Stateid, compound};
 use afflux_nfs_client::{Client, User};
 
+use futures_channel::oneshot;
+use futures_util::FutureExt;
+
 use crate::compounds::{BOTH, READ, WRITE, begun, open, ops, root, status};
 use crate::world::World;
 
+const ACCESS: u32 = 13;
 const ROFS: u32 = 30;
 
 /// Calls are carried out as their callers say.
 fn admit(world: &World, read_only: bool) {
-    let rules = Rules::of_callers(Arc::new(|uid| (uid, Vec::new())));
+    let rules = Rules::of_callers(Arc::new(|uid| UserGroups { gid: Some(uid), further: Vec::new() }));
     let rules = Rules { any_port: true, squash: Squash::None, read_only, ..rules };
     world.server.admit(rules.into());
 }
@@ -24,6 +32,65 @@ fn session_of(world: &World, uid: u32, minor: u32) -> Session {
     let mut client = Client::connect(world.serve()).unwrap();
     client.set_user(Some(User { uid, gid: uid }));
     Session::begin(client, format!("user {uid}").as_bytes(), minor).unwrap()
+}
+
+/// A host that answers a question about a user's groups when it is told to.
+#[derive(Default)]
+struct SlowHost {
+    answers: Mutex<HashMap<u32, UserGroups>>,
+    asked: Mutex<Vec<oneshot::Sender<()>>>,
+}
+
+impl HostUsers for SlowHost {
+    fn find(&self, uid: u32) -> Option<UserGroups> {
+        self.answers.lock().unwrap().get(&uid).cloned()
+    }
+
+    fn look_up(&self, _uid: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (sender, answered) = oneshot::channel();
+        self.asked.lock().unwrap().push(sender);
+        Box::pin(answered.map(|_| ()))
+    }
+
+    fn give_up(&self, _uid: u32) {
+        panic!("the host answers in time");
+    }
+
+    fn age(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn a_call_waits_for_the_hosts_list_of_groups_and_has_them_all_but_none_that_it_claims_itself() {
+    const MANY: u32 = 40;
+    if !rustix::process::geteuid().is_root() {
+        return afflux_scratch::skipped!("only root has files of several users");
+    }
+    let (world, _session) = begun(1);
+    for (name, group) in [("hosts", 5000 + MANY), ("claimed", 4001)] {
+        let path = world.path.join(name);
+        std::fs::write(&path, b"bytes").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        chown(&path, Some(4002), Some(group)).unwrap();
+    }
+    let host = Arc::new(SlowHost::default());
+    let rules = Rules { any_port: true, has_host_groups: true, ..Rules::of_callers(host.clone()) };
+    world.server.admit(rules.into());
+    let mut client = Client::connect(world.serve()).unwrap();
+    client.set_user(Some(User { uid: 4001, gid: 4001 }));
+    let reads = std::thread::spawn(move || {
+        let mut session = Session::begin(client, b"many groups", 1).unwrap();
+        ["hosts", "claimed"].map(|name| {
+            let found = session.call(root().lookup(name.as_bytes()).read(ANONYMOUS, 0, 5)).unwrap();
+            found.status
+        })
+    });
+    afflux_scratch::eventually("the host is asked", || !host.asked.lock().unwrap().is_empty());
+    let further = (0..=MANY).map(|at| 5000 + at).collect();
+    host.answers.lock().unwrap().insert(4001, UserGroups { gid: Some(4003), further });
+    host.asked.lock().unwrap().drain(..).for_each(|asked| asked.send(()).unwrap());
+    assert_eq!(reads.join().unwrap(), [0, ACCESS]);
 }
 
 /// OPEN that makes a file with this verifier.

@@ -8,7 +8,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use afflux_linux_server::{groups_of, may_act_as_others, peers_are_identified};
+use afflux_linux_server::{UsersOfHost, may_act_as_others, peers_are_identified};
 use afflux_nfs::{Rules, Squash};
 use rustix::process::geteuid;
 
@@ -45,7 +45,7 @@ pub(crate) fn rules(settings: &ReloadedSettings, notes: &mut Vec<String>) -> Rul
         notes.push(ASYNC_METADATA_NOTE.to_owned());
     }
     let rules = if may_act_as_others() {
-        Rules::of_callers(Arc::new(groups_of))
+        Rules::of_callers(Arc::new(UsersOfHost::new()))
     } else {
         if geteuid().is_root() {
             notes.push(
@@ -60,6 +60,7 @@ pub(crate) fn rules(settings: &ReloadedSettings, notes: &mut Vec<String>) -> Rul
         networks: settings.allow.clone(),
         any_port: settings.any_port,
         read_only: settings.read_only,
+        has_host_groups: settings.groups,
         ..rules
     }
 }

@@ -9,7 +9,7 @@ fn peer(address: &str, port: u16, owner: Option<u32>) -> Peer {
 }
 
 fn of_callers() -> Rules {
-    Rules::of_callers(Arc::new(|uid| (GROUP, vec![uid + 1])))
+    Rules::of_callers(Arc::new(|uid| UserGroups { gid: Some(GROUP), further: vec![uid + 1] }))
 }
 
 fn admitted(acts: ActingUser) -> PeerRights {
@@ -46,8 +46,8 @@ fn without_root_the_serving_user_and_root_here_are_admitted() {
 #[test]
 fn a_process_of_this_host_is_itself_and_roots_is_anybody() {
     let here = |rules: &Rules, owner| rules.standing(&peer("127.0.0.1", 40_000, Some(owner)));
-    let user = |uid| admitted(ActingUser::AsUser { uid, gid: GROUP, groups: vec![uid + 1] });
-    let claimed = || admitted(ActingUser::AsClaimed { squash: Squash::None });
+    let user = |uid| admitted(ActingUser::AsUser { uid });
+    let claimed = || admitted(ActingUser::AsClaimed { squash: Squash::None, has_host_groups: false });
     for squash in [Squash::Root, Squash::None] {
         let rules = Rules { squash, ..of_callers() };
         assert_eq!(here(&rules, 1000), user(1000));
@@ -84,7 +84,10 @@ fn from_elsewhere_only_named_networks_and_reserved_ports_are_believed() {
     let networks = ["192.0.2.0/24", "192.0.2.128/25=ro", "2001:db8::/32", "198.51.100.7"];
     let networks = networks.map(|text| text.parse().unwrap()).to_vec();
     let rules = Rules { networks, ..of_callers() };
-    let believed = |read_only| PeerRights::Admitted { acts: ActingUser::AsClaimed { squash: Squash::Root }, read_only };
+    let believed = |read_only| PeerRights::Admitted {
+        acts: ActingUser::AsClaimed { squash: Squash::Root, has_host_groups: false },
+        read_only,
+    };
     for (address, port, expected) in [
         ("192.0.2.1", 1023, believed(false)),
         ("::ffff:192.0.2.1", 1, believed(false)),

@@ -1,8 +1,10 @@
+use afflux_frontend::UserGroups;
+
 use super::*;
 
 #[test]
 fn whom_a_server_answers_is_said() {
-    let of_callers = Rules::of_callers(Arc::new(|_| (0, vec![])));
+    let of_callers = Rules::of_callers(Arc::new(|_| UserGroups::default()));
     assert_eq!(describe(&of_callers), "everybody on this machine, as themselves");
     assert_eq!(describe(&Rules::of_serving_user(0)), "root's processes on this machine");
     assert!(describe(&Rules::of_serving_user(7)).starts_with("this user's and root's processes"));
