@@ -85,13 +85,16 @@ ended() {
 # Runs a script in a machine: on NAME SCRIPT
 on() { begin "$@"; ended "$BEGUN"; }
 
-# An empty file system of the host, mounted: disk FOLDER
+# An empty file system of the host, mounted: disk FOLDER [KIND]
 disk() {
     truncate -s 1G "$1.image"
-    mkfs.ext4 -q -F "$1.image"
+    case ${2:-ext4} in
+        ext4) mkfs.ext4 -q -F "$1.image" ;;
+        *) "mkfs.$2" -q -f "$1.image" ;;
+    esac
     mkdir -p "$1"
     mount -o loop "$1.image" "$1"
-    rmdir "$1/lost+found"
+    [ ! -e "$1/lost+found" ] || rmdir "$1/lost+found"
 }
 
 # The words of each server: machines act as they like.

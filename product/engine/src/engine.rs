@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
@@ -491,6 +491,29 @@ impl<P: Platform> Engine<P> {
     /// they would be written as zeros. Then nothing has changed.
     pub async fn punch(&self, file: &File, range: Range<u64>) -> Result<(), Error> {
         self.reshaping.punch(&file.0, range).await
+    }
+
+    /// Has `change` replace a range of the file's bytes on the device, as a clone does, and forgets the pages of the
+    /// range. Both ends are multiples of 4096; a file that ends before the range's end grows to it. Meanwhile no request
+    /// of the file is in flight, so `change` may not wait for one. Dirty pages of the range are dropped, so the caller
+    /// writes them first: a change that fails, or is cut off by a kill, must find them on the device. What others write
+    /// to the range meanwhile may be replaced, too. Waits as [`Engine::set_size`] does. Durable after a sync.
+    ///
+    /// # Errors
+    /// The outer one is the engine's: `change` was not made, or its caller was refused since the device hangs. The inner
+    /// one is that of `change`, which has changed nothing then.
+    pub async fn replace_range<E: Send + 'static>(
+        &self,
+        file: &File,
+        range: Range<u64>,
+        change: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) -> Result<Result<(), E>, Error> {
+        let failure = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&failure);
+        let change = async move { change.await.map_err(|error| *lock(&told) = Some(error)).is_ok() };
+        self.reshaping.replace_range(&file.0, range, Box::pin(change)).await?;
+        let failed = lock(&failure).take();
+        Ok(failed.map_or(Ok(()), Err))
     }
 
     /// Forgets a file whose last name is gone. Dirty pages are dropped; requests in flight end. Later writes fail,

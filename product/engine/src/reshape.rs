@@ -1,7 +1,7 @@
 //! Changes of a file's shape: size and holes, and forgetting it.
 //!
-//! Owns: truncation and extension, punched holes, discarding a file, taking over a size that another program gave the
-//! host's file.
+//! Owns: truncation and extension, punched holes, ranges that are replaced on the device, discarding a file, taking over
+//! a size that another program gave the host's file.
 //! Does not own: the hold that stops submission (`writeback::flusher`), the host's part (`Device`).
 //! Invariants: one change of shape a file at a time, as a separate task, so that a caller that goes away leaves none
 //! half done. Pages go in pieces, and other tasks run in between. Submission stops, and requests in flight end, before
@@ -9,8 +9,9 @@
 //! leaves both as they were. A caller that is refused because the device hangs has one more outcome: a change already
 //! requested is made when the device goes on.
 
+use std::future::Future;
 use std::ops::Range;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +47,11 @@ const ZEROS_BYTES_MAX: u64 = 64 << 20;
 enum Shape {
     Size(u64),
     Hole(Range<u64>),
+    Replaced(Range<u64>, DeviceChange),
 }
+
+/// A change of the device's bytes that no request makes. Its result: whether it was made.
+pub(crate) type DeviceChange = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 pub(crate) struct Reshaping<P: Platform> {
     base: Base<P>,
@@ -78,6 +83,51 @@ impl<P: Platform> Reshaping<P> {
             return Ok(());
         }
         self.reshape(file, Shape::Hole(range)).await
+    }
+
+    /// [`Engine::replace_range`](crate::Engine::replace_range).
+    pub(crate) async fn replace_range(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        change: DeviceChange,
+    ) -> Result<(), Error> {
+        let max = file.bytes_max;
+        if range.end > max {
+            return Err(Error::OutOfRange { offset: range.start, len: range.end - range.start, max });
+        }
+        self.reshape(file, Shape::Replaced(range, change)).await
+    }
+
+    /// Nothing is stored for a later process: the caller has written the range's dirty pages, so a kill in the middle
+    /// leaves the bytes before the change, those after it, or a mixture as the device has it.
+    async fn replace_alone(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        change: DeviceChange,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
+        let _hold = self.hold(file, refused).await?;
+        self.extend_device(file).await?;
+        if !change.await {
+            return Ok(());
+        }
+        {
+            let mut state = lock(&file.state);
+            state.host.note_change();
+            state.host.reaches(range.end);
+            file.owe_flush(&mut state, self.base.now());
+        }
+        self.drop_pages(file, FileInner::pages_of(&range)).await;
+        let settled = {
+            let mut state = lock(&file.state);
+            file.keep_size(&mut state, file.size().max(range.end));
+            file.pages.size.fetch_max(range.end, Ordering::AcqRel);
+            file.settle(&mut state)
+        };
+        drop(settled);
+        Ok(())
     }
 
     /// Runs with exclusive access to the file's shape, so that the size does not shrink meanwhile: written zeros must
@@ -188,6 +238,7 @@ impl<P: Platform> Reshaping<P> {
                 Ok(())
             }
             Shape::Hole(range) => self.punch_alone(file, range, refused).await,
+            Shape::Replaced(range, change) => self.replace_alone(file, range, change, refused).await,
         }
     }
 

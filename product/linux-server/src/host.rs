@@ -11,6 +11,7 @@
 mod acting;
 mod calls;
 mod climb;
+mod clones;
 mod containment;
 mod entries;
 mod error;
@@ -434,6 +435,14 @@ impl Directory for HostTree {
 
     fn reserve(&self, node: &Node, range: Range<u64>) -> TreeResult<'_, ()> {
         self.with(node, move |core, node| core.checked_answer(node, core.reserve(node, range)))
+    }
+
+    fn share_blocks(&self, source: &Node, from: u64, target: &Node, to: Range<u64>) -> TreeResult<'_, ()> {
+        let source = host_node(source);
+        self.with(target, move |core, target| {
+            core.confined(&source)?;
+            core.checked_answer(target, core.share_blocks(&source, from, target, to))
+        })
     }
 
     fn sync(&self, node: &Node) -> TreeResult<'_, ()> {

@@ -79,9 +79,6 @@ pub enum ObjectFault {
     /// Bytes of an object that has none.
     #[error("it has bytes, and is no file")]
     NoFile,
-    /// Bytes that a segment has for another file, or for another offset.
-    #[error("some of its bytes were written for another file or place")]
-    ForeignBytes,
     /// Attributes that no call finds.
     #[error("its inode says that it has no extended attributes, and there are some")]
     Attributes,
@@ -161,7 +158,7 @@ struct Check<'a, O, R, C> {
     /// Live bytes of segments: counted, and found.
     live: BTreeMap<SegmentId, (u64, u64)>,
     /// The runs of each segment that could be read whole, in order ([`run_mark`]).
-    runs: BTreeMap<SegmentId, Vec<u32>>,
+    runs: BTreeMap<SegmentId, Vec<u64>>,
 }
 
 /// The pauses before further lookups of a segment that a list has shown.
@@ -169,12 +166,9 @@ const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
 /// After so many refused segments in a row, the check ends: the store refuses all.
 const REFUSED_MAX: u32 = 3;
 
-/// The mark of a run: a checksum of its file, its offset in the file and its offset in the segment.
-fn run_mark(ino: u64, start: u64, place: &SegmentRange) -> u32 {
-    let mark = crc32c::crc32c(&ino.to_be_bytes());
-    let mark = crc32c::crc32c_append(mark, &start.to_be_bytes());
-    let mark = crc32c::crc32c_append(mark, &place.offset.to_be_bytes());
-    crc32c::crc32c_append(mark, &place.run.to_be_bytes())
+/// The mark of a run: its offset in the segment, and its length. Any file may share its bytes.
+fn run_mark(place: &SegmentRange) -> u64 {
+    u64::from(place.offset) << 32 | u64::from(place.run)
 }
 
 impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
@@ -231,7 +225,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
 
     /// Reads a segment whole. One that a list has shown is looked for again: a gateway may not find what is there.
     /// Returns its runs.
-    async fn whole(&self, segment: SegmentId, is_there: bool) -> Result<Vec<u32>, ObjectVolumeError> {
+    async fn whole(&self, segment: SegmentId, is_there: bool) -> Result<Vec<u64>, ObjectVolumeError> {
         let mut object = self.get(segment, 0..OBJECT_BYTES_MAX).await;
         for pause_ns in PAUSES_NS {
             if is_there && object == Err(ObjectVolumeError::Missing(segment)) {
@@ -244,7 +238,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
             let place = SegmentRange { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
             let lines = lines(&place, entry.bytes);
             check_lines(&place, entry.bytes, &object.slice(lines.start as usize..lines.end as usize))?;
-            runs.push(run_mark(entry.ino, entry.start, &place));
+            runs.push(run_mark(&place));
         }
         runs.sort_unstable();
         Ok(runs)

@@ -33,12 +33,17 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         while from < end {
             // A waiting extent may be named, and its batch durable, during the scan. The scan may miss that batch, so
             // the extents that wait before it count.
+            self.state().shared.clear();
             let waiting = self.waiting();
             let (live, next) = self.segments(SegmentRecord::Live, from).await?;
             let waiting = if self.broken.is(CheckedRule::WaitingBeforeScan) { self.waiting() } else { waiting };
             let idle = |segment: &SegmentId| self.broken.is(CheckedRule::WaitingIsAlive) || !waiting.contains(segment);
+            // Files may have got further extents there, and the last earlier one may be gone, since the scan began.
+            let shared = std::mem::take(&mut self.state().shared);
+            let shared = if self.broken.is(CheckedRule::SharedIsAlive) { BTreeSet::new() } else { shared };
             let empty = live.into_iter().filter(|(_, sum)| SegmentBytes::of(*sum).live == 0);
             let mut dead: BTreeSet<_> = empty.map(|(segment, _)| segment).filter(idle).collect();
+            dead.retain(|segment| !shared.contains(segment));
             for marked in self.marked(&dead).await? {
                 dead.remove(&marked);
             }

@@ -41,6 +41,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                 break;
             }
             match self.rescue(segment).await {
+                // Only files that share its bytes have it, and its directory does not name them.
+                Ok(extents) if extents.is_empty() => _ = self.state().damaged.insert(segment),
                 Ok(extents) => rescued.extend(extents),
                 Err(ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_)) => {
                     self.state().damaged.insert(segment);

@@ -27,6 +27,8 @@ pub(crate) enum CheckedRule {
     WaitingIsAlive,
     /// The waiting extents are read before the scan of live bytes.
     WaitingBeforeScan,
+    /// A segment that got a further extent during a scan of live bytes is alive.
+    SharedIsAlive,
     /// A writer answers only if it was not fenced a short time ago.
     AnswerUnfenced,
     /// An opening waits until no older writer answers.

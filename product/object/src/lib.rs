@@ -29,6 +29,7 @@ mod paths;
 mod read;
 mod retry;
 mod seams;
+mod share;
 mod state;
 #[cfg(test)]
 mod tests;

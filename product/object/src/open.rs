@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
 use futures_util::future::try_join;
+use futures_util::lock::Mutex as TaskMutex;
 use futures_util::stream::FuturesUnordered;
 
 use crate::control::{Broken, CheckedRule};
@@ -63,6 +64,8 @@ pub struct ObjectVolume<O, R, C> {
     header: VolumeHeader,
     verifier: u64,
     state: Mutex<VolumeState>,
+    /// One range at a time is shared.
+    pub(crate) sharing: TaskMutex<()>,
     /// A call was answered since the last check of [`Self::keep_answering`].
     is_asked: AtomicBool,
     had_waited: bool,
@@ -134,10 +137,21 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         records.durable(records.apply(batch)?).await?;
         let state = Mutex::new(VolumeState::new(broken));
         let joints = Arc::default();
-        let is_asked = AtomicBool::new(false);
-        let had_waited = false;
-        let mut volume =
-            Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited };
+        let (sharing, is_asked, had_waited) = (TaskMutex::default(), AtomicBool::new(false), false);
+        let mut volume = Self {
+            objects,
+            records,
+            clock,
+            limits,
+            broken,
+            joints,
+            header,
+            verifier,
+            state,
+            sharing,
+            is_asked,
+            had_waited,
+        };
         volume.resume_cuts().await?;
         if !had_ended && !broken.is(CheckedRule::SuccessorWaits) {
             volume.had_waited = true;
@@ -157,7 +171,21 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         let verifier = Lineage::decode(&lineage)?.verifier;
         let (broken, joints, state) = (Broken::default(), Arc::default(), Mutex::default());
         let (is_asked, had_waited) = (AtomicBool::new(false), false);
-        Ok(Self { objects, records, clock, limits, broken, joints, header, verifier, state, is_asked, had_waited })
+        let sharing = TaskMutex::default();
+        Ok(Self {
+            objects,
+            records,
+            clock,
+            limits,
+            broken,
+            joints,
+            header,
+            verifier,
+            state,
+            sharing,
+            is_asked,
+            had_waited,
+        })
     }
 
     /// Forgets the maps of all files, since a view moved on.

@@ -13,7 +13,7 @@ use afflux_volume::Seek;
 use crate::commit::range;
 use crate::device::Via;
 use crate::error::ObjectVolumeError;
-use crate::extents::{ExtentMap, MapChanges, Reach};
+use crate::extents::Reach;
 use crate::file::END;
 use crate::format::extent::{SEGMENT_BYTES_MAX, StoredExtent};
 use crate::format::records::Body;
@@ -76,17 +76,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
 
     /// The extents of a range with all writes, or nothing if the map must be read.
     pub(crate) fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<StoredExtent>> {
-        let mut state = self.state();
-        let file = state.file(ino);
-        if file.map.gap(start, end).is_some() {
-            return None;
-        }
-        let mut view = ExtentMap::default();
-        file.map.within(start, end).into_iter().for_each(|extent| view.insert(extent));
-        for write in file.writes.iter().filter(|write| write.start < end && start < write.end) {
-            view.replace(ino, (write.start, write.end), write.readable(), &mut MapChanges::default());
-        }
-        Some(view.within(start, end))
+        self.state().view(ino, start, end)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::format::extent::{ExtentSource, SEGMENT_BYTES_MAX, SegmentId, StoredEx
 use crate::format::records::Body;
 use crate::retry::OnWay;
 use crate::seams::Sequence;
+use crate::share::SHARED_BYTES_MAX;
 
 /// Sizes and times that tests make smaller.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,8 @@ pub struct VolumeLimits {
     pub map_extents: usize,
     /// Most extents and files in memory, besides those in use.
     pub memory_extents: usize,
+    /// A segment with more live bytes is shared no more.
+    pub shared_bytes: u64,
 }
 
 impl Default for VolumeLimits {
@@ -42,6 +45,7 @@ impl Default for VolumeLimits {
             window_extents: 4_096,
             map_extents: 16_384,
             memory_extents: 262_144,
+            shared_bytes: SHARED_BYTES_MAX,
         }
     }
 }
@@ -81,6 +85,8 @@ pub(crate) struct VolumeState {
     pub(crate) dead_at_ns: BTreeMap<SegmentId, u64>,
     /// Segments of this epoch that were given up. Their PUT may have had its effect.
     pub(crate) given_up: BTreeSet<SegmentId>,
+    /// Segments that got further extents since the last scan for dead ones began.
+    pub(crate) shared: BTreeSet<SegmentId>,
     /// Segments that compaction leaves alone.
     pub(crate) damaged: BTreeSet<SegmentId>,
     pub(crate) last_write: u64,

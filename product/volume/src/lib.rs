@@ -26,6 +26,7 @@ mod volume;
 
 pub use afflux_engine::settings::{KnobId, WhichKnob};
 pub use afflux_engine::{Client, FILE_BYTES_MAX, Nanos, PinnedPages, Platform, knobs};
+pub use data::clones::{CLONE_BLOCK_BYTES, CloneSide};
 pub use data::holes::Reserve;
 pub use data::locking::AskedHost;
 pub use data::read_write::{ReadBytes, ReadResult};

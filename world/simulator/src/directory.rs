@@ -485,6 +485,18 @@ impl Directory for MemoryTree {
         })
     }
 
+    fn share_blocks(&self, source: &Node, from: u64, target: &Node, to: Range<u64>) -> TreeResult<'_, ()> {
+        let source = number_of(source);
+        self.with(target, move |shared, target| {
+            let disk_file = |number| match shared.lock().get(number).body {
+                Body::Regular { file, .. } => Ok(file),
+                _ => Err(VolumeError::IsDirectory),
+            };
+            let (source, target) = (disk_file(source)?, disk_file(target)?);
+            if shared.disk.copy(source, from, target, to) { Ok(()) } else { Err(VolumeError::NoSpace) }
+        })
+    }
+
     fn sync(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |shared, number| {
             shared.lock().unsynced.remove(&number);

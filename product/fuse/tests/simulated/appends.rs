@@ -87,3 +87,19 @@ fn a_range_is_copied_in_the_server_up_to_its_end_and_one_message_at_a_time() {
     assert_eq!(kernel.call(47, source, &longs(&[from, 0, target, 77, 0, 1, 0])), Err(9), "no such open file");
     assert_eq!(kernel.notices(), []);
 }
+
+#[test]
+fn whole_blocks_are_shared_by_one_message_and_each_file_has_its_own_later_bytes() {
+    let kernel = Kernel::new();
+    let (source, from) = kernel.create(ROOT, "source");
+    let (target, to) = kernel.create(ROOT, "target");
+    let data: Vec<u8> = (0..1_300_000_u32).map(|at| (at / 11) as u8).collect();
+    kernel.write(from, 0, &data[..1_000_000]).unwrap();
+    kernel.write(from, 1_000_000, &data[1_000_000..]).unwrap();
+    let body = longs(&[from, 0, target, to, 0, 1_300_000, 0]);
+    assert_eq!(kernel.call(47, source, &body).map(|answer| u32_at(&answer, 0)), Ok(1_300_000));
+    kernel.write(from, 0, &[0xff; 5000]).unwrap();
+    let first = kernel.read(to, 0, 1 << 20).unwrap();
+    let rest = kernel.read(to, 1 << 20, 1 << 20).unwrap();
+    assert!([first, rest].concat() == data);
+}

@@ -19,6 +19,7 @@ use afflux_scratch::TestDirectory as Scratch;
 
 mod attributes;
 mod changed_locally;
+mod clones;
 mod coarse_times;
 mod data;
 mod depth;

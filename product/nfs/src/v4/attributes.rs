@@ -7,7 +7,9 @@
 //! asked for, in the order of their numbers (`values_stand_in_the_order_of_their_numbers`). The bytes of all attributes
 //! together have a bound.
 
-use afflux_volume::{AttributeChange, Attributes, FILE_BYTES_MAX, PathLimits, SetTime, Space, Timestamp};
+use afflux_volume::{
+    AttributeChange, Attributes, CLONE_BLOCK_BYTES, FILE_BYTES_MAX, PathLimits, SetTime, Space, Timestamp,
+};
 use number as n;
 
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
@@ -38,6 +40,7 @@ pub(super) mod number {
     pub(in super::super) const TIME_MODIFY_SET: u32 = 54;
     pub(in super::super) const MOUNTED_ON_FILEID: u32 = 55;
     pub(in super::super) const SUPPATTR_EXCLCREAT: u32 = 75;
+    pub(in super::super) const CLONE_BLKSIZE: u32 = 77;
     pub(in super::super) const CHANGE_ATTR_TYPE: u32 = 79;
     pub(in super::super) const MODE_UMASK: u32 = 81;
     pub(in super::super) const XATTR_SUPPORT: u32 = 82;
@@ -58,7 +61,7 @@ pub(super) const fn set(numbers: &[u32]) -> [u32; BITMAP_WORDS] {
 macro_rules! shown_numbers {
     ($to:ident) => {
         $to!([0 1 2 3 4 5 6 7] [8 9 10 11 15] [16 17 18 19 20 21 22 23] [26 27 28 29 30 31] [33 34 35 36 37]
-            [41 42 43 44 45 47] [51 52 53 55] [75]; [79 82])
+            [41 42 43 44 45 47] [51 52 53 55] [75]; [77 79 82])
     };
 }
 
@@ -157,7 +160,7 @@ impl Bitmap {
 
 /// All attributes of a minor version. From 4.2 on a server may offer extended attributes.
 pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
-    const NEWER: Bitmap = Bitmap::of(&[n::CHANGE_ATTR_TYPE, n::MODE_UMASK]);
+    const NEWER: Bitmap = Bitmap::of(&[n::CLONE_BLKSIZE, n::CHANGE_ATTR_TYPE, n::MODE_UMASK]);
     const WITH_XATTRS: Bitmap = NEWER.with(Bitmap::of(&[n::XATTR_SUPPORT]));
     match minor {
         ..=1 => KNOWN,
@@ -423,6 +426,7 @@ impl Values<'_> {
             n::TIME_MODIFY => self.time(it.mtime),
             n::MOUNTED_ON_FILEID => self.u64(shown.mounted_on),
             n::SUPPATTR_EXCLCREAT => self.set(&known.only(SETTABLE_EXCLUSIVELY)),
+            n::CLONE_BLKSIZE => self.u32(CLONE_BLOCK_BYTES),
             // It is a time.
             n::CHANGE_ATTR_TYPE => self.u32(3),
             _ => self.of_host(number, shown.of_host),

@@ -138,6 +138,16 @@ pub(super) struct CopyArgs {
 }
 
 #[derive(Clone, Copy, Debug)]
+pub(super) struct CloneArgs {
+    pub(super) from: Stateid,
+    pub(super) to: Stateid,
+    pub(super) from_offset: u64,
+    pub(super) to_offset: u64,
+    /// 0 means all to the end.
+    pub(super) count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
 pub(super) struct SequenceArgs {
     pub(super) sessionid: SessionId,
     pub(super) sequenceid: u32,
@@ -251,6 +261,7 @@ pub(super) enum ArgOp {
         len: u64,
     },
     Copy(CopyArgs),
+    Clone(CloneArgs),
     Seek {
         stateid: Stateid,
         offset: u64,
@@ -496,6 +507,11 @@ impl Fields<'_> {
                 ArgOp::Allocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
             }
             opnum::COPY => ArgOp::Copy(self.copy()?),
+            opnum::CLONE => {
+                let (from, to) = (self.stateid()?, self.stateid()?);
+                let (from_offset, to_offset, count) = (self.reader.u64()?, self.reader.u64()?, self.reader.u64()?);
+                ArgOp::Clone(CloneArgs { from, to, from_offset, to_offset, count })
+            }
             opnum::DEALLOCATE => {
                 ArgOp::Deallocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
             }

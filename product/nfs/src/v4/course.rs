@@ -3,7 +3,7 @@
 //! Owns: SEQUENCE's position before all others, the order of operations, the move to a worker in the middle; which
 //! operations are recorded, as calls that move bytes or ask for a sync.
 //! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound
-//! (`connection`), the recording (`frontend`); COPY's ranges, which only its end knows (`operations::data`).
+//! (`connection`), the recording (`frontend`); COPY's ranges, which only its end knows (`operations::copies`).
 //! Invariants: a SEQUENCE runs once, outside of all waiting. An operation that would wait has changed nothing, but for
 //! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again. It is recorded
 //! once. A compound may be dropped until it begins an operation that a repetition would not do again.

@@ -20,7 +20,7 @@
 //! | 8881, 9.8, 9.9, 18.2, 18.16, 18.18 | share reservations, open owners: OPEN, OPEN_DOWNGRADE, CLOSE | `state/opens.rs`, `operations/opens.rs` |
 //! | 8881, 15 | the errors, NFS4ERR_ | `../status.rs` |
 //! | 8881, 16, 17 | COMPOUND, the table of operations | `compound.rs`, `course.rs`, `opnum.rs`, `codec.rs` |
-//! | 7862; 8276 | COPY, SEEK, ALLOCATE; extended attributes | `operations/data.rs`, `operations/attributes.rs` |
+//! | 7862; 8276 | SEEK, ALLOCATE; COPY, CLONE; extended attributes | `operations/data.rs`, `operations/copies.rs`, `operations/attributes.rs` |
 //!
 //! ```text
 //! a client   EXCHANGE_ID -> unconfirmed -> CREATE_SESSION -> confirmed -> RECLAIM_COMPLETE

@@ -540,6 +540,44 @@ fn holes_are_found_made_and_filled_and_bytes_copied_in_pieces() {
     assert_eq!(session.call(behind).unwrap().status, status::INVAL);
 }
 
+/// The arguments of a CLONE.
+fn clones(from: Stateid, to: Stateid, words: [u64; 3]) -> Vec<u8> {
+    let words: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    [&from.0.to_be_bytes()[..], &from.1, &to.0.to_be_bytes(), &to.1, &words].concat()
+}
+
+#[test]
+fn a_clone_is_durable_bytes_of_another_file_or_it_is_refused() {
+    const CLONE: u32 = 71;
+    const CLONE_BLKSIZE: u32 = 77;
+    let (world, mut session) = begun(2);
+    let (from, source) = open(&mut session, (BOTH, 0), b"owner", b"source");
+    let (to, target) = open(&mut session, (BOTH, 0), b"owner", b"target");
+    let bytes: Vec<u8> = (0..10_000_u32).map(|at| at as u8).collect();
+    session.must(ops().put(&source).write(from, 0, 0, &bytes)).unwrap();
+    let mut clone = |from, to, words| {
+        session.call(ops().put(&source).save().put(&target).raw(CLONE, &clones(from, to, words))).unwrap().status
+    };
+    let is_shared = match clone(from, to, [0, 4096, 0]) {
+        0 => true,
+        status::NOTSUPP => false,
+        other => panic!("status {other}"),
+    };
+    // Without a COMMIT: a CLONE has no verifier.
+    let found = std::fs::read(world.path.join("target")).unwrap();
+    assert!(found == if is_shared { [vec![0; 4096], bytes].concat() } else { Vec::new() });
+    let refused = if is_shared { status::INVAL } else { status::NOTSUPP };
+    assert!([refused, status::INVAL].contains(&clone(from, to, [1, 0, 4096])));
+    assert!([refused, status::INVAL].contains(&clone(from, to, [0, 0, 1 << 20])));
+    let (reader, _) = open(&mut session, (READ, 0), b"reader", b"target");
+    let by_reader = ops().put(&source).save().put(&target).raw(CLONE, &clones(from, reader, [0, 0, 4096]));
+    assert_eq!(session.call(by_reader).unwrap().status, status::OPENMODE);
+    let alone = ops().put(&target).raw(CLONE, &clones(from, to, [0, 0, 4096]));
+    assert_eq!(session.call(alone).unwrap().status, status::NOFILEHANDLE);
+    let asked = session.must(ops().put(&target).attributes(&[0, 0, 1 << (CLONE_BLKSIZE - 64)])).unwrap();
+    assert_eq!(asked.results[asked.results.len() - 4..], 4096_u32.to_be_bytes());
+}
+
 /// The number of READ_PLUS.
 pub(crate) const READ_PLUS: u32 = 68;
 
@@ -582,7 +620,8 @@ fn a_copy_is_cut_so_that_its_slot_is_soon_free() {
     std::fs::write(world.path.join("large"), vec![9; 20 << 20]).unwrap();
     let (from, large) = open(&mut session, (READ, 0), b"owner", b"large");
     let (to, copy) = open(&mut session, (BOTH, 0), b"owner", b"copy");
-    let words: Vec<u8> = [0_u64, 0, 20 << 20].iter().flat_map(|word| word.to_be_bytes()).collect();
+    // To a byte inside a block, so that no host shares blocks instead.
+    let words: Vec<u8> = [0_u64, 1, 20 << 20].iter().flat_map(|word| word.to_be_bytes()).collect();
     let ids = [&from.0.to_be_bytes()[..], &from.1, &to.0.to_be_bytes(), &to.1].concat();
     let arguments = [ids, words, vec![0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     let made = session.must(ops().put(&large).save().put(&copy).raw(60, &arguments)).unwrap();

@@ -312,32 +312,24 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         self.report.extents += 1;
         let ExtentSource::Segment(place) = &extent.source else { return };
         self.live.entry(place.segment).or_default().1 += extent.bytes();
-        let start = extent.start.wrapping_sub(u64::from(place.skipped));
         let runs = self.runs.get(&place.segment);
-        let is_readable = runs.is_some_and(|runs| runs.binary_search(&run_mark(ino, start, place)).is_ok());
-        if is_readable || self.report.unread.contains_key(&place.segment) {
-            return;
-        }
-        let was_read_whole = runs.is_some();
-        let unreadable = self.read_lines(ino, extent, place).await;
-        if unreadable == 0 && was_read_whole && self.report.faults.last() != Some(&(ino, ObjectFault::ForeignBytes)) {
-            self.report.faults.push((ino, ObjectFault::ForeignBytes));
+        let is_readable = runs.is_some_and(|runs| runs.binary_search(&run_mark(place)).is_ok());
+        if !is_readable && !self.report.unread.contains_key(&place.segment) {
+            self.read_lines(ino, extent, place).await;
         }
     }
 
-    /// Reads an extent line by line, and notes those that cannot be read. Returns their number.
-    async fn read_lines(&mut self, ino: u64, extent: &StoredExtent, place: &SegmentRange) -> u64 {
-        let (mut start, mut unreadable) = (extent.start, 0);
+    /// Reads an extent line by line, and notes those that cannot be read.
+    async fn read_lines(&mut self, ino: u64, extent: &StoredExtent, place: &SegmentRange) {
+        let mut start = extent.start;
         while start < extent.end {
             let skipped = place.skipped + (start - extent.start) as u32;
             let end = extent.end.min(start + u64::from(LINE_BYTES - skipped % LINE_BYTES));
             if let Err(error) = self.line(&SegmentRange { skipped, ..*place }, (end - start) as u32).await {
-                unreadable += 1;
                 self.note_unreadable(place, error, FileRange { ino, start, end });
             }
             start = end;
         }
-        unreadable
     }
 
     async fn line(&self, line: &SegmentRange, bytes: u32) -> Result<(), ObjectVolumeError> {

@@ -63,6 +63,14 @@ impl StoredExtent {
         self.end - self.start
     }
 
+    /// The segment that has its bytes.
+    pub(crate) fn segment(&self) -> Option<SegmentId> {
+        match &self.source {
+            ExtentSource::Segment(place) => Some(place.segment),
+            ExtentSource::Inline(_) => None,
+        }
+    }
+
     pub(crate) fn key(ino: u64, end: u64) -> Vec<u8> {
         let mut key = vec![b'x'];
         key.extend_from_slice(&ino.to_be_bytes());

@@ -9,7 +9,7 @@ use crate::format::extent::SegmentId;
 use crate::format::{FieldBytes, FormatError, exactly, in_range};
 
 /// The format that this version writes.
-pub const VOLUME_FORMAT: u32 = 2;
+pub const VOLUME_FORMAT: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"AFXVOLUM";
 const FEATURES_KNOWN: u64 = 0;
@@ -130,6 +130,11 @@ pub(crate) fn decode_cut(key: &[u8], value: &[u8]) -> Result<(u64, u64), FormatE
     Ok((FieldBytes(&key[1..]).u64(), in_range("the size after a cut", FieldBytes(value).u64(), 0, i64::MAX as u64)?))
 }
 
+/// Bits of a segment's live bytes.
+const LIVE_BITS: u32 = 39;
+/// Most live bytes of a segment. Files that share it count them several times.
+pub(crate) const LIVE_BYTES_MAX: u64 = (1 << LIVE_BITS) - 1;
+
 /// The value of record `s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct SegmentBytes {
@@ -140,13 +145,14 @@ pub(crate) struct SegmentBytes {
 }
 
 impl SegmentBytes {
-    /// Both numbers in one sum, which batches add to. Each stays below 2^31, so neither touches the other.
+    /// Both numbers in one sum, which batches add to. The runs of a segment have less than 2^24 bytes, and its extents at
+    /// most [`LIVE_BYTES_MAX`], so neither touches the other.
     pub(crate) fn sum(all: u64, live: i64) -> i64 {
-        ((all as i64) << 32) + live
+        ((all as i64) << LIVE_BITS) + live
     }
 
     pub(crate) fn of(sum: u64) -> Self {
-        Self { all: sum >> 32, live: sum & u64::from(u32::MAX) }
+        Self { all: sum >> LIVE_BITS, live: sum & LIVE_BYTES_MAX }
     }
 }
 

@@ -4,6 +4,7 @@
 //! Does not own: crashes and races (`scenarios`).
 //! Invariants: none besides those of the world.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 
 use bytes::Bytes;
@@ -432,4 +433,51 @@ fn an_object_that_is_no_list_of_clients_is_no_empty_list() {
     assert_eq!(left(), Ok(longest(0)));
     put(&format!("1\n{}", "0000000000000001\n".repeat(65_537)));
     assert!(matches!(left(), Err(ObjectVolumeError::Refused(_))));
+}
+
+#[test]
+fn a_shared_range_moves_no_byte_and_stays_when_its_source_goes() {
+    let (store, volume) = new_volume();
+    let whole: Vec<u8> = (0..1_000_u32).map(|at| at as u8 | 1).collect();
+    for (at, piece) in (0..).step_by(100).zip(whole.chunks(100)) {
+        volume.write(INO, at, Bytes::copy_from_slice(piece)).unwrap();
+    }
+    volume.punch(INO, 400, 50).unwrap();
+    store.finish(volume.commit(INO)).unwrap();
+    let mut expected = whole;
+    expected[400..450].fill(0);
+    let segments = || extents(&store).iter().filter_map(StoredExtent::segment).collect::<BTreeSet<_>>();
+    let before = segments();
+    store.finish(volume.share(INO, 0..1_000, INO + 1, 0)).unwrap();
+    store.finish(volume.share(INO, 300..450, INO + 1, 2_000)).unwrap();
+    assert_eq!(segments(), before, "no byte has moved");
+    volume.set_size(INO, 0).unwrap();
+    store.finish(volume.commit(INO)).unwrap();
+    store.finish(volume.reap(INO)).unwrap();
+    for _ in 0..3 {
+        store.finish(volume.mark_dead()).unwrap();
+        store.finish(store.sleep_ns(10 * SECOND));
+        store.finish(volume.delete_dead()).unwrap();
+        store.finish(volume.compact()).unwrap();
+    }
+    let read = |start, length| store.finish(volume.read(INO + 1, start, length)).unwrap();
+    assert!(read(0, 1_000) == expected && read(1_000, 1_000) == vec![0; 1_000]);
+    assert!(read(2_000, 150) == expected[300..450]);
+    assert_eq!(store.finish(volume.body(INO + 1)).unwrap().size, 2_150, "it ends with a hole");
+    is_sound(&store);
+}
+
+#[test]
+fn bytes_that_a_segment_can_share_no_more_are_copied() {
+    let (store, volume) = new_volume();
+    volume.write(INO, 0, bytes(7, 160)).unwrap();
+    store.finish(volume.commit(INO)).unwrap();
+    let first = extents(&store)[0].segment().unwrap();
+    for copy in 1..60 {
+        store.finish(volume.share(INO, 0..160, INO, copy * 160)).unwrap();
+    }
+    let live: u64 = extents(&store).iter().filter(|it| it.segment() == Some(first)).map(StoredExtent::bytes).sum();
+    assert_eq!(live, LIMITS.shared_bytes / 160 * 160 + 160);
+    assert!(store.finish(volume.read(INO, 0, 9_600)).unwrap() == vec![7; 9_600]);
+    is_sound(&store);
 }

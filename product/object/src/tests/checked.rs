@@ -238,7 +238,7 @@ fn records_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn bytes_that_are_lost_or_those_of_another_file_are_named() {
+fn bytes_that_are_lost_are_named() {
     let store = Store::new(0);
     let Made { small, large, .. } = made(&store);
     let extent_of = |ino| {
@@ -257,14 +257,6 @@ fn bytes_that_are_lost_or_those_of_another_file_are_named() {
     let beyond = SegmentRange { offset: place.offset + 4, ..place };
     let report = found_after(&store, vec![RecordChange::Put(key.clone(), moved(beyond))]);
     assert_eq!(report.damaged[&place.segment].1.len(), 1, "{report:?}");
-    // The small file has the bytes of the large one.
-    let stolen = vec![
-        RecordChange::Remove(extent_of(small).0),
-        RecordChange::Put(StoredExtent::key(small, extent.end), value.clone()),
-        RecordChange::Put(Body::key(small), Body { size: extent.end, used: extent.bytes(), changed_ns: 1 }.encode()),
-    ];
-    let report = found_after(&store, stolen);
-    assert!(report.faults.contains(&(small, ObjectFault::ForeignBytes)), "{report:?}");
     // No record counts this segment any more.
     let segment = crate::format::records::SegmentRecord::Live.key(place.segment);
     store.world().objects.clear();

@@ -5,6 +5,7 @@
 //! Invariants: it reads the log and the objects only, never the volume's memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -30,6 +31,12 @@ pub(super) enum Edit {
         byte: Option<u8>,
     },
     Size(usize),
+    /// The bytes of another range. The file has at least this size then.
+    Share {
+        start: usize,
+        end: usize,
+        bytes: [u8; FILE_BYTES as usize],
+    },
 }
 
 impl Edit {
@@ -42,20 +49,29 @@ impl Edit {
                 state[start.min(end)..end].fill(byte.unwrap_or(0));
             }
             Self::Size(size) => state.resize(size, 0),
+            Self::Share { start, end, bytes } => {
+                state.resize(state.len().max(end), 0);
+                state[start..end].copy_from_slice(&bytes[..end - start]);
+            }
         }
         state
     }
 
-    /// The parts of a write, from its start.
-    fn parts(self) -> impl Iterator<Item = Self> {
-        let ends = match self {
-            Self::Write { start, end, .. } => start + 1..end,
-            Self::Size(_) => 0..0,
-        };
-        ends.map(move |end| match self {
-            Self::Write { start, byte, .. } => Self::Write { start, end, byte },
-            size @ Self::Size(_) => size,
-        })
+    /// Whether a part of the edit, from its start, makes these bytes of a state. A shared range is a hole first, and then
+    /// a write for each extent; the size comes with the bytes, and after them.
+    fn has_part(self, state: &[u8], found: &[u8]) -> bool {
+        match self {
+            Self::Write { start, end, byte } => {
+                (start + 1..end).any(|end| Self::Write { start, end, byte }.apply(state) == found)
+            }
+            Self::Size(_) => false,
+            Self::Share { start, end, bytes } => {
+                let hole = |end| Self::Write { start, end, byte: None };
+                let of_hole = (start + 1..=end).any(|end| hole(end).apply(state) == found);
+                let empty = hole(end).apply(state);
+                of_hole || (start + 1..=end).any(|end| Self::Share { start, end, bytes }.apply(&empty) == found)
+            }
+        }
     }
 }
 
@@ -72,8 +88,7 @@ impl History {
     /// The file is in a state from this one on, or in one with a part of the next write.
     fn has(&self, from: usize, bytes: &[u8]) -> bool {
         self.states[from..].iter().any(|state| state == bytes)
-            || (from..self.edits.len())
-                .any(|at| self.edits[at].parts().any(|part| part.apply(&self.states[at]) == bytes))
+            || (from..self.edits.len()).any(|at| self.edits[at].has_part(&self.states[at], bytes))
     }
 }
 
@@ -234,6 +249,15 @@ impl Checker {
         let history = self.history(epoch, ino);
         history.states.push(edit.apply(history.states.last().unwrap()));
         history.edits.push(edit);
+    }
+
+    /// A writer shared a range of one file with another.
+    pub(super) fn shared(&mut self, epoch: u32, (source, range): (u64, Range<usize>), (target, to): (u64, usize)) {
+        let mut bytes = [0; FILE_BYTES as usize];
+        let found = self.history(epoch, source).states.last().unwrap();
+        let found = found.get(range.start..range.end.min(found.len())).unwrap_or_default();
+        bytes[..found.len()].copy_from_slice(found);
+        self.edited(epoch, target, Edit::Share { start: to, end: to + range.len(), bytes });
     }
 
     pub(super) fn state_now(&mut self, epoch: u32, ino: u64) -> usize {

@@ -189,12 +189,15 @@ impl RecordDatabase for Arc<Log> {
         durability: Durability,
         most: usize,
     ) -> Result<Vec<Record>, RecordsError> {
+        // The scan may see batches that are applied after its call.
+        let ns = self.store.world().random.below(100 * MS);
+        self.store.sleep_ns(ns).await;
         let records = {
             let state = self.state();
             let map = if durability == Durability::Remote { &state.durable } else { &state.applied };
             map.range(from..to).map(|(key, value)| (key.clone(), value.clone())).take(most).collect()
         };
-        let ns = self.store.world().random.below(200 * MS);
+        let ns = self.store.world().random.below(100 * MS);
         self.store.sleep_ns(ns).await;
         Ok(records)
     }

@@ -22,7 +22,7 @@ use crate::{
     SegmentId, VolumeHeader, VolumeLimits,
 };
 
-const ROUNDS: u64 = 1_600;
+const ROUNDS: u64 = 1_800;
 const WRITERS_MAX: usize = 5;
 pub(super) const LIMITS: VolumeLimits = VolumeLimits {
     segment_bytes: 160,
@@ -32,6 +32,7 @@ pub(super) const LIMITS: VolumeLimits = VolumeLimits {
     window_extents: 6,
     map_extents: 16,
     memory_extents: 32,
+    shared_bytes: 5_000,
 };
 
 pub(super) type Volume = ObjectVolume<Store, Arc<Log>, Store>;
@@ -188,7 +189,7 @@ async fn operation(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
     let epoch = volume.records.epoch();
     let (ino, kind) = {
         let random = &mut store.world().random;
-        (1 + random.below(FILES), random.below(40))
+        (1 + random.below(FILES), random.below(44))
     };
     let state = store.world().checker.state_now(epoch, ino);
     match kind {
@@ -203,6 +204,7 @@ async fn operation(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
         35 => volume.pack().await?,
         36 => scatter_and_cut(store, volume, ino).await?,
         31 => short_life(store, volume).await?,
+        40..44 => share(store, volume, ino).await?,
         32..35 => {
             let body = volume.body(ino).await?;
             store.world().checker.body_read(epoch, ino, state, body);
@@ -238,8 +240,39 @@ fn make(store: &Store, volume: &Volume, ino: u64, edit: Edit) -> Result<(), Obje
         Edit::Write { start, end, byte: Some(byte) } => {
             volume.write(ino, start as u64, Bytes::from(vec![byte; end - start]))?;
         }
+        Edit::Share { .. } => unreachable!("the part that a volume took is noted"),
     }
     store.world().checker.edited(volume.records.epoch(), ino, edit);
+    Ok(())
+}
+
+/// Shares a range with another file, or with another range of the same one.
+async fn share(store: &Store, volume: &Volume, target: u64) -> Result<(), ObjectVolumeError> {
+    let (source, mut at, end, mut to) = {
+        let random = &mut store.world().random;
+        let len = 1 + random.below(FILE_BYTES / 2);
+        let (source, from, to) =
+            (1 + random.below(FILES), random.below(FILE_BYTES - len), random.below(FILE_BYTES - len));
+        (source, from, from + len, to)
+    };
+    if source == target && at.abs_diff(to) < end - at {
+        return Ok(());
+    }
+    let epoch = volume.records.epoch();
+    let _alone = volume.sharing.lock().await;
+    while at < end {
+        let next = volume.share_part(source, at..end, target, to).await?;
+        // The part was taken just now.
+        store.world().checker.shared(epoch, (source, at as usize..next as usize), (target, to as usize));
+        let gives_up = source != target && store.world().random.one_in(2);
+        if gives_up {
+            // Its segments have no other name for a while.
+            make(store, volume, source, Edit::Size(0))?;
+            volume.commit(source).await?;
+        }
+        volume.commit(target).await?;
+        (at, to) = (next, to + (next - at));
+    }
     Ok(())
 }
 

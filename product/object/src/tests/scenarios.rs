@@ -78,6 +78,11 @@ fn waiting_extents_read_after_the_scan_are_noticed() {
 }
 
 #[test]
+fn a_segment_that_is_shared_during_a_scan_is_alive() {
+    is_noticed(CheckedRule::SharedIsAlive, &["was deleted and is named", "names the missing", "is missing"]);
+}
+
+#[test]
 fn an_answer_of_a_fenced_writer_is_noticed() {
     is_noticed(CheckedRule::AnswerUnfenced, &["answered after epoch"]);
 }

@@ -210,6 +210,18 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         self.answer(async move { self.core.seek(used.ino(), from, wanted).await })
     }
 
+    fn share_blocks(&self, source: &Node, from: u64, target: &Node, to: Range<u64>) -> TreeResult<'_, ()> {
+        let (source, target) = (Used::of(source), Used::of(target));
+        let range = from..from + (to.end - to.start);
+        let is_read_only = self.core.records().is_read_only();
+        self.answer(async move {
+            if is_read_only {
+                return Err(VolumeError::ReadOnly);
+            }
+            self.core.share(source.ino(), range, target.ino(), to.start).await
+        })
+    }
+
     /// A store lacks no space.
     fn reserve(&self, _node: &Node, _range: Range<u64>) -> TreeResult<'_, ()> {
         let is_read_only = self.core.records().is_read_only();

@@ -6,6 +6,7 @@
 //! Invariants: batches are built and given to the records under the order lock, which no call holds over an await.
 
 use std::future::{Future, ready};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::{Backing, WallNanos};
@@ -250,6 +251,17 @@ pub trait DataCore: Send + Sync + 'static {
         ready(Err(VolumeError::NotSupported))
     }
 
+    /// Gives a range of one file the bytes of another without moving them. `NotSupported` by default.
+    fn share(
+        &self,
+        _source: u64,
+        _range: Range<u64>,
+        _target: u64,
+        _to: u64,
+    ) -> impl Future<Output = Result<(), VolumeError>> + Send {
+        ready(Err(VolumeError::NotSupported))
+    }
+
     /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The
     /// tree may call it twice for one object.
     fn reap(&self, ino: u64) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
@@ -296,6 +308,10 @@ where
 
     async fn seek(&self, ino: u64, from: u64, wanted: Seek) -> Result<Option<u64>, VolumeError> {
         Ok(Self::seek(self, ino, from, wanted).await?)
+    }
+
+    async fn share(&self, source: u64, range: Range<u64>, target: u64, to: u64) -> Result<(), VolumeError> {
+        Ok(Self::share(self, source, range, target, to).await?)
     }
 
     async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {

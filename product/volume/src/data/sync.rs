@@ -61,7 +61,8 @@ impl<P: Platform> Volume<P> {
         self.sync_for(client, inode, offset, len).await
     }
 
-    async fn sync_bytes(
+    /// [`Volume::sync_for`] without the times: also for a caller that holds `changing`.
+    pub(super) async fn sync_bytes(
         &self,
         client: Option<&Client>,
         inode: &Arc<Inode<P>>,

@@ -4,6 +4,7 @@
 
 mod client;
 mod clients;
+mod clones;
 mod devices;
 mod failing_hosts;
 mod folded_names;

@@ -264,6 +264,12 @@ impl Disk {
         self.lock().reserve(file, range.start, len, self.options.volatile_cache)
     }
 
+    /// Gives a range of one file the bytes of another, or of its own, without a request. False if there is too little
+    /// space, or no such file. A simulated clone takes space as a copy does.
+    pub fn copy(&self, source: DiskFileId, from: u64, target: DiskFileId, to: Range<u64>) -> bool {
+        self.lock().copy(source, from, target, to, self.options.volatile_cache)
+    }
+
     /// The file's size after a power loss that spares nothing unsynced.
     pub fn durable_size(&self, file: DiskFileId) -> u64 {
         self.lock().files.get(&file.0).map_or(0, |file| file.durable.size())

@@ -5,6 +5,7 @@
 //! Invariants: nothing here waits, answers a request, or releases the lock.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use afflux_engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 
@@ -248,6 +249,28 @@ impl DiskState {
         let fits = file.live.blocks_missing(offset, len) <= free;
         if fits {
             file.change(Change::Reserve { offset, len }, volatile);
+            self.count_blocks();
+        }
+        fits
+    }
+
+    /// Copies a range, if there is as much space.
+    pub(super) fn copy(
+        &mut self,
+        source: DiskFileId,
+        from: u64,
+        target: DiskFileId,
+        to: Range<u64>,
+        volatile: bool,
+    ) -> bool {
+        let (free, len) = (self.blocks_free(), to.end - to.start);
+        let Some(backed) = self.files.get(&source.0).map(|source| source.live.read_backed(from, len)) else {
+            return false;
+        };
+        let Some(file) = self.files.get_mut(&target.0) else { return false };
+        let fits = file.live.blocks_missing(to.start, len) <= free;
+        if fits {
+            file.change(Change::Write { offset: to.start, len, backed }, volatile);
             self.count_blocks();
         }
         fits

@@ -1,25 +1,20 @@
-//! READ, READ_PLUS, WRITE, COMMIT, and SEEK, ALLOCATE, DEALLOCATE and COPY (RFC 7862).
+//! READ, READ_PLUS, WRITE, COMMIT, and SEEK, ALLOCATE and DEALLOCATE (RFC 7862).
 //!
-//! Owns: their results, the choice of the write verifier, the part of a COPY that one call carries out.
+//! Owns: their results, the choice of the write verifier.
 //! Does not own: the cache, durability, the verifier's value, holes and space (the volume and its host); rights by a
 //! stateid (`opens`).
 //! Invariants: as in version 3, WRITE takes its verifier before it writes, and COMMIT after the sync. So a client never
 //! takes lost data for committed. READ, WRITE and COMMIT allocate no memory on data in the cache. READ_PLUS reports one
-//! segment of data and no holes, so that its pages go into the reply as those of READ do. A COPY copies at most
-//! [`COPIED_BYTES_MAX`], and the client asks for the rest: so it holds its slot for a bounded time, and lets other
-//! calls run after each piece. What was copied is in the cache, and durable after a COMMIT.
+//! segment of data and no holes, so that its pages go into the reply as those of READ do.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_frontend::trace::TracedOperation;
-use afflux_volume::{FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, Share, Use};
-use bytes::Bytes;
+use afflux_volume::{FILE_BYTES_MAX, Inode, Platform, Reserve, Seek, Share, Use};
 
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Stability, Stop, Task};
 use crate::status::NfsStatus;
-use crate::v4::codec::CopyArgs;
 use crate::v4::compound::{Compound, Object, check_regular};
 use crate::v4::operations::opens::{Right, right_of};
 use crate::v4::state::stateids::Stateid;
@@ -138,13 +133,8 @@ pub(super) async fn commit<P: Platform>(
     Ok(())
 }
 
-/// Bytes that a COPY copies before other calls run.
-const PIECE_BYTES: u32 = 64 << 10;
-/// Most bytes that one COPY copies.
-const COPIED_BYTES_MAX: u64 = 16 << 20;
-
 /// The current file, and as whom the volume is asked: an open has asked for the right already.
-fn target<'a, P: Platform>(
+pub(super) fn target<'a, P: Platform>(
     on: &Task<'a, P>,
     compound: &Compound<P>,
     stateid: Stateid,
@@ -219,86 +209,4 @@ pub(super) async fn deallocate<P: Platform>(
     let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
     on.volume.punch_by(by.caller, &inode, range(offset, len)?).await.result?;
     Ok(on.volume.commit_by(by.caller, None, &inode, offset, len).await.result?)
-}
-
-pub(super) async fn copy<P: Platform>(
-    on: &Task<'_, P>,
-    compound: &Compound<P>,
-    draft: &mut Draft,
-    arguments: CopyArgs,
-) -> Ended {
-    let CopyArgs { from, to, from_offset, to_offset, count, is_between_servers } = arguments;
-    if is_between_servers {
-        return Err(NfsStatus::Notsupp.into());
-    }
-    let source = match compound.saved()? {
-        Object::Inode(inode) => Arc::clone(inode),
-        Object::Above => return Err(NfsStatus::Isdir.into()),
-    };
-    check_regular(source.kind())?;
-    let reader = match right_of(compound, from, Share::READ, source.fileid())? {
-        Right::OfOpen => on.as_server(),
-        Right::OfUser => on.same(),
-    };
-    let (target, writer) = target(on, compound, to, Share::WRITE)?;
-    let size = reader.attributes(&source).await?.size;
-    let left = size.checked_sub(from_offset).ok_or(NfsStatus::Inval)?;
-    let wanted = if count == 0 { left } else { count.min(left) };
-    // A later part must not copy what an earlier one has written.
-    if Arc::ptr_eq(&source, &target) && from_offset.abs_diff(to_offset) < wanted {
-        return Err(NfsStatus::Inval.into());
-    }
-    let count = wanted.min(COPIED_BYTES_MAX);
-    let sources = from_offset..from_offset + count;
-    if to_offset.checked_add(count).is_none_or(|end| end > FILE_BYTES_MAX) {
-        return Err(NfsStatus::Fbig.into());
-    }
-    // As with WRITE: lost data is never taken for committed.
-    let verifier = on.volume.write_verifier();
-    let copied = copied(&reader, &source, &writer, &target, sources, to_offset).await?;
-    compound.record_of(&source, TracedOperation::Read, from_offset, copied, false);
-    compound.record_of(&target, TracedOperation::Write, to_offset, copied, false);
-    // No later call reports the end, which is now.
-    draft.writer.u32(0);
-    draft.writer.u64(copied);
-    draft.writer.u32(Stability::Unstable as u32);
-    draft.writer.raw(&verifier);
-    // In order, and done.
-    draft.writer.bool(true);
-    draft.writer.bool(true);
-    Ok(())
-}
-
-/// Copies piece by piece. An error counts only if nothing was copied before.
-async fn copied<P: Platform>(
-    reader: &Task<'_, P>,
-    source: &Arc<Inode<P>>,
-    writer: &Task<'_, P>,
-    target: &Arc<Inode<P>>,
-    sources: Range<u64>,
-    to_offset: u64,
-) -> Ended<u64> {
-    let len = sources.end - sources.start;
-    let mut done = 0;
-    while done < len {
-        let piece = (len - done).min(PIECE_BYTES.into()) as u32;
-        let read = reader.read(source, sources.start + done, piece).await;
-        let bytes = match read.map(|read| read.bytes) {
-            Ok(ReadBytes::Copied(bytes)) => bytes,
-            Ok(ReadBytes::Pages(pages)) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
-            Err(_) if done > 0 => break,
-            Err(stop) => return Err(stop),
-        };
-        if bytes.is_empty() {
-            // Somebody has cut the file off.
-            break;
-        }
-        match writer.write(target, to_offset + done, &bytes, Stability::Unstable).await?.0 {
-            NfsStatus::Ok => done += bytes.len() as u64,
-            _ if done > 0 => break,
-            status => return Err(status.into()),
-        }
-        writer.volume.engine().platform().preemption_point().await;
-    }
-    Ok(done)
 }

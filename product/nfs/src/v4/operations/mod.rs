@@ -6,6 +6,7 @@
 //! on cached data are carried out at once; all others wait for a worker and have memory of their own.
 
 mod attributes;
+mod copies;
 mod data;
 mod handles;
 mod locks;
@@ -56,7 +57,12 @@ pub(super) fn is_change(operation: &ArgOp) -> bool {
 pub(super) fn is_noted(operation: &ArgOp) -> bool {
     let is_harmless = matches!(
         operation,
-        ArgOp::Write { .. } | ArgOp::Commit { .. } | ArgOp::Allocate { .. } | ArgOp::Deallocate { .. } | ArgOp::Copy(_)
+        ArgOp::Write { .. }
+            | ArgOp::Commit { .. }
+            | ArgOp::Allocate { .. }
+            | ArgOp::Deallocate { .. }
+            | ArgOp::Copy(_)
+            | ArgOp::Clone(_)
     );
     is_change(operation) && !is_harmless
 }
@@ -64,7 +70,8 @@ pub(super) fn is_noted(operation: &ArgOp) -> bool {
 /// Whether an operation goes on when its connection has ended, and with it the rest of its compound. The client sends
 /// any other again, and it then does the same.
 pub(super) fn is_lasting(operation: &ArgOp) -> bool {
-    let is_repeated = matches!(operation, ArgOp::Write { .. } | ArgOp::Commit { .. } | ArgOp::Copy(_));
+    let is_repeated =
+        matches!(operation, ArgOp::Write { .. } | ArgOp::Commit { .. } | ArgOp::Copy(_) | ArgOp::Clone(_));
     is_change(operation) && !is_repeated
 }
 
@@ -159,7 +166,8 @@ fn other<'a, P: Platform>(
         ArgOp::Seek { stateid, offset, what } => Box::pin(data::seek(on, compound, draft, stateid, offset, what)),
         ArgOp::Allocate { stateid, offset, len } => Box::pin(data::allocate(on, compound, stateid, offset, len)),
         ArgOp::Deallocate { stateid, offset, len } => Box::pin(data::deallocate(on, compound, stateid, offset, len)),
-        ArgOp::Copy(arguments) => Box::pin(data::copy(on, compound, draft, arguments)),
+        ArgOp::Copy(arguments) => Box::pin(copies::copy(on, compound, draft, arguments)),
+        ArgOp::Clone(arguments) => Box::pin(copies::clone(on, compound, arguments)),
         ArgOp::Getxattr(name) => Box::pin(attributes::getxattr(on, compound, draft, name)),
         ArgOp::Setxattr { how, name, value } => Box::pin(attributes::setxattr(on, compound, draft, how, name, value)),
         ArgOp::Listxattrs { cookie, bytes_max } => {
