@@ -22,7 +22,7 @@ use crate::{
     SegmentId, VolumeHeader, VolumeLimits,
 };
 
-const ROUNDS: u64 = 1_800;
+const ROUNDS: u64 = 2_000;
 const WRITERS_MAX: usize = 5;
 pub(super) const LIMITS: VolumeLimits = VolumeLimits {
     segment_bytes: 160,

@@ -74,12 +74,14 @@ fn the_death_of_a_waiting_segment_is_noticed() {
 
 #[test]
 fn waiting_extents_read_after_the_scan_are_noticed() {
-    is_noticed(CheckedRule::WaitingBeforeScan, &["was deleted and is named", "names the missing", "is missing"]);
+    let words = ["was deleted and is named", "names the missing", "is missing", "after its last name"];
+    is_noticed(CheckedRule::WaitingBeforeScan, &words);
 }
 
 #[test]
 fn a_segment_that_is_shared_during_a_scan_is_alive() {
-    is_noticed(CheckedRule::SharedIsAlive, &["was deleted and is named", "names the missing", "is missing"]);
+    let words = ["was deleted and is named", "names the missing", "is missing", "after its last name"];
+    is_noticed(CheckedRule::SharedIsAlive, &words);
 }
 
 #[test]
