@@ -21,7 +21,7 @@ pub(crate) fn set(args: &args::Set) -> Outcome {
 /// Prints the reply for one knob: the value set, and the values in force where they differ.
 fn show_knob(client: &mut ControlClient, json: bool) -> Outcome {
     let reply = client.reply()?;
-    let ControlReply::Set { knob, unit, value, device, in_force } = &reply else {
+    let ControlReply::Set { knob, value, device, in_force, .. } = &reply else {
         return Err(client.unexpected(&reply));
     };
     if json {
@@ -29,15 +29,8 @@ fn show_knob(client: &mut ControlClient, json: bool) -> Outcome {
         return Ok(());
     }
     let settings = knobs::of_server();
-    match settings.named(knob) {
-        Ok(known) => output::say(knobs::in_force_words(settings.info(known), *value, device.as_deref())),
-        // The server has a policy with knobs of its own.
-        Err(_) => {
-            let whom = output::shown(device.as_deref().unwrap_or("all devices"));
-            let (knob, unit) = (output::shown(knob), output::shown(unit));
-            output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
-        }
-    }
+    let known = settings.named(knob).map_err(Failure::failed)?;
+    output::say(knobs::in_force_words(settings.info(known), *value, device.as_deref()));
     for gauge in in_force {
         let whom = output::shown(gauge.device.as_deref().unwrap_or("this server"));
         output::say(format_args!("  on {whom}: {}", gauge.told_with(units::count)));

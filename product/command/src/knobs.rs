@@ -2,11 +2,14 @@
 //!
 //! Owns: the choice of the tables for a server, the list of knobs for people.
 //! Does not own: the knobs; the tables that policies bring (`Needs::knobs`), which the engine adds by itself.
-//! Invariants: a part of the server obeys each knob that a user can set.
+//! Invariants: a part of the server obeys each knob that a user can set. The others are known, so that their refusal
+//! names the knob to set instead.
 
 use std::ffi::OsStr;
 
-use afflux_engine::settings::{KnobError, KnobInfo, KnobTable, PAGE_KNOBS, Settings};
+use afflux_budget::Budget;
+use afflux_engine::policy::DevicePolicy;
+use afflux_engine::settings::{KnobError, KnobInfo, KnobTable, Settings};
 use afflux_report::{listing, output, units};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
@@ -14,7 +17,7 @@ use clap::{Arg, Command};
 /// The tables of the layers above the engine.
 const ABOVE: [&KnobTable; 2] = [&afflux_volume::KNOBS, &afflux_nfs::KNOBS];
 
-/// The knobs of `serve`, at their defaults: with those of our own policy, whether or not it is in force.
+/// The knobs of `serve`, at their defaults, with those that the flush budget ignores.
 pub(crate) fn of_server() -> Settings {
     Settings::with(ABOVE.into_iter().chain([&afflux_budget::KNOBS]))
 }
@@ -31,7 +34,8 @@ impl TypedValueParser for Assignment {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let names: Vec<_> = of_server().all().map(|(_, info)| PossibleValue::new(info.name)).collect();
+        let settings = of_server();
+        let names: Vec<_> = obeyed(&settings).map(|info| PossibleValue::new(info.name)).collect();
         Some(Box::new(names.into_iter()))
     }
 }
@@ -59,12 +63,16 @@ pub(crate) fn in_force_words(knob: &KnobInfo, value: u64, device: Option<&str>) 
     format!("{} is now {}{whom}", knob.name, knob.told(value, units::count))
 }
 
-/// Every knob of `serve` with its range and its effect. The knobs of the default policy come first.
+/// The knobs among `settings` that the flush budget and the server obey.
+pub(crate) fn obeyed(settings: &Settings) -> impl Iterator<Item = &'static KnobInfo> {
+    let ignored = DevicePolicy::needs(&Budget).ignores;
+    settings.all().map(|(_, info)| info).filter(|info| ignored.iter().all(|knob| knob.name != info.name))
+}
+
+/// Every knob of `serve` with its range and its effect.
 pub(crate) fn list() -> String {
-    let other = |info: &&KnobInfo| PAGE_KNOBS.rows.contains(info);
-    let (others, knobs): (Vec<_>, Vec<_>) = of_server().all().map(|(_, info)| info).partition(other);
-    let list = |title: &str, knobs: Vec<&KnobInfo>| listing(title, knobs.iter().map(|it| it.help_with(units::count)));
-    format!("{}\n\n{}", list("Knobs", knobs), list("Knobs of --policy equal-parts", others))
+    let settings = of_server();
+    listing("Knobs", obeyed(&settings).map(|knob| knob.help_with(units::count)))
 }
 
 #[cfg(test)]

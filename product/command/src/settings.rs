@@ -14,8 +14,6 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use afflux_budget::OWN_POLICY;
-use afflux_engine::policy::EQUAL_PARTS_POLICY;
 use afflux_frames::FRAME_BYTES;
 use afflux_linux_device::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
@@ -120,9 +118,6 @@ pub(crate) struct ServeSettings {
     #[arg(long, value_name = "FILE|systemd", help_heading = CACHE)]
     #[arg(value_parser = PathBufValueParser::new().map(ArenaLocation::named))]
     pub(crate) arena: Option<ArenaLocation>,
-    /// How writers are throttled
-    #[arg(long, value_name = "NAME", help_heading = CACHE, default_value = OWN_POLICY)]
-    pub(crate) policy: Policy,
     /// How disks are read and written
     ///
     /// auto uses io_uring where the host has it.
@@ -385,17 +380,6 @@ impl ArenaLocation {
             Self::File(path) => Some(path),
         }
     }
-}
-
-/// How writers are throttled and dirty data is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Policy {
-    /// By the time that each device needs for its data
-    #[value(name = OWN_POLICY)]
-    Budget,
-    /// By shares of the dirty limit in bytes
-    #[value(name = EQUAL_PARTS_POLICY)]
-    EqualParts,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

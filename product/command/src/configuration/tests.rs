@@ -108,7 +108,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
     let of_stores = if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot," } else { "" };
     let allowed = format!(
-        "listen, nfs, rpcbind, posix_locks, cache, arena, policy, io, prefault, lock_memory, allow, squash, anon, groups, any_port, \
+        "listen, nfs, rpcbind, posix_locks, cache, arena, io, prefault, lock_memory, allow, squash, anon, groups, any_port, \
          read_only, async_metadata, subtree_check, shared, tls, tls_required, tls_clients,{of_stores} mount, kernel_cache, sole, sync, dirsync, state, control, metrics, log, \
          directories, knobs"
     );
@@ -240,7 +240,7 @@ fn the_example_that_is_installed_is_right() {
     assert_eq!(settings, found.given.len() + found.knobs.len(), "each line is read as a setting");
     // The defaults in its comments are true.
     let plain = layered("", &[], &flags()).unwrap();
-    assert_eq!((found.settings.listen, found.settings.policy), (plain.settings.listen, plain.settings.policy));
+    assert_eq!(found.settings.listen, plain.settings.listen);
     let (found_at_once, plain) = (found.settings.at_once, plain.settings.at_once);
     assert_eq!((found_at_once.squash, found_at_once.anon), (plain.squash, plain.anon));
     let switches = (found_at_once.any_port, found_at_once.read_only, found_at_once.async_metadata);

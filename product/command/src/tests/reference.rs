@@ -13,8 +13,8 @@ use std::{env, fs};
 use afflux_budget::Budget;
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::gauges::Gauge;
-use afflux_engine::policy::{DevicePolicy, EQUAL_PARTS_FIGURES, IgnoredKnob};
-use afflux_engine::settings::{Acts, KNOBS, KnobInfo, KnobTable, PAGE_KNOBS, Scope};
+use afflux_engine::policy::{DevicePolicy, IgnoredKnob};
+use afflux_engine::settings::{Acts, KNOBS, KnobInfo, KnobTable, Scope};
 use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 use afflux_metrics::{Family, FamilyKind};
 use afflux_report::units;
@@ -86,14 +86,12 @@ fn figures() -> String {
     head(&mut text);
     gauges(&mut text, DEVICE_FIGURES, &metrics::DEVICE);
     gauges(&mut text, SERVED_DEVICE_FIGURES, &[]);
-    for (policy, figures) in [("afflux", &afflux_budget::FIGURES[..]), ("equal-parts", &EQUAL_PARTS_FIGURES[..])] {
-        let _ = write!(text, "\n### `in_force` of the policy `{policy}`\n");
-        head(&mut text);
-        for info in figures {
-            let family = metrics::BUDGET.iter().find(|(_, shown)| shown.name == info.name);
-            let metric = family.map_or("", |(family, _)| &family.name);
-            row(&mut text, [info.name, info.unit, metric, info.doc]);
-        }
+    text.push_str("\n### `in_force` of a device\n");
+    head(&mut text);
+    for info in afflux_budget::FIGURES {
+        let family = metrics::BUDGET.iter().find(|(_, shown)| shown.name == info.name);
+        let metric = family.map_or("", |(family, _)| &family.name);
+        row(&mut text, [info.name, info.unit, metric, info.doc]);
     }
     text.push_str("\n## NFS\n\nUnder `nfs`.\n");
     head(&mut text);
@@ -147,23 +145,12 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (&KNOBS, "product/device/src/settings.rs", "Always there."),
     (&afflux_volume::KNOBS, "product/volume/src/knobs.rs", "There with a volume: in a server, and in simulations."),
     (&afflux_nfs::KNOBS, "product/nfs/src/limits.rs", "There with NFS: in a server, and in simulations."),
-    (
-        &afflux_budget::KNOBS,
-        "product/budget/src/knobs.rs",
-        "Of the policy `afflux`. Under another policy they are refused.",
-    ),
-    (
-        &PAGE_KNOBS,
-        "product/device/src/settings/page_knobs.rs",
-        "Of `--policy equal-parts`, and of the policies `linux-*` in simulations. The default policy refuses them.",
-    ),
+    (&afflux_budget::KNOBS, "product/budget/src/knobs.rs", "Of the flush budget."),
 ];
 
-/// The knobs that the default policy and a server obey.
+/// The knobs that a server obeys.
 fn knobs_of_product() -> Vec<&'static str> {
-    let obeyed = OWNERS.iter().filter(|(table, ..)| !std::ptr::eq(*table, &PAGE_KNOBS));
-    let rows = obeyed.flat_map(|(table, ..)| table.rows);
-    rows.map(|knob| knob.name).collect()
+    OWNERS.iter().flat_map(|(table, ..)| table.rows).map(|knob| knob.name).collect()
 }
 
 fn knobs() -> String {
@@ -187,7 +174,7 @@ fn knobs() -> String {
         table.rows.iter().for_each(|knob| text.push_str(&knob_row(knob)));
     }
     text.push_str(
-        "\n## Refused knobs\n\nThe default policy, `afflux`, does not read these knobs. `serve` and `afflux set` refuse them under it.\n\n\
+        "\n## Refused knobs\n\nSimulated kernels have these knobs. The flush budget does not read them, so `serve` and `afflux set` refuse them.\n\n\
          | knob | set instead |\n|-|-|\n",
     );
     for IgnoredKnob { name, instead } in DevicePolicy::needs(&Budget).ignores {

@@ -12,11 +12,7 @@ use crate::checks::are_alike;
 use crate::client::Client;
 use crate::hanging::Frozen;
 use crate::scratch::{Bytes, Mount, Scratch};
-use crate::server::{Server, eventually, run, text};
-
-/// With these settings a server writes nothing by itself.
-pub(crate) const LAZY: [&str; 6] =
-    ["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
+use crate::server::{LAZY, Server, eventually, run, text};
 
 /// A served directory, and a directory for an arena.
 pub(crate) struct Place {

@@ -150,7 +150,6 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
         (vec!["serve", data, "--set", "dirty_rato=20"], "'dirty_ratio'"),
         (vec!["serve", data, "--config", &knobs], "'dirty_ratio'"),
         (vec!["serve", data, "--config", &settings], "'cache'"),
-        (vec!["serve", data, "--policy", "equal-part"], "'equal-parts'"),
         (vec!["serve", data, "--io", "urin"], "'uring'"),
     ] {
         let (code, said) = outcome(&scratch, &arguments);

@@ -10,11 +10,7 @@ use rustix::process::Signal;
 use crate::client::Client;
 use crate::mounted::{Mounted, can_mount, is_mounted};
 use crate::scratch::{Bytes, LOOP_DEVICES, Mount, Scratch};
-use crate::server::{Server, afflux, eventually, run, text};
-
-/// With these settings the server writes nothing on its own.
-const LAZY: &[&str] =
-    &["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
+use crate::server::{LAZY, Server, afflux, eventually, run, text};
 
 /// A mounted disk for one test.
 struct Disk {
@@ -127,9 +123,9 @@ fn a_server_of_the_disk_writes_everything_before_that_is_said() {
     let data = disk.place.join("data");
     fs::create_dir(&data).unwrap();
     let home = disk.scratch.directory("home");
-    let server = Server::start(&home, &[&data], LAZY);
+    let server = Server::start(&home, &[&data], &LAZY);
     let mut client = Client::mount(&server);
-    let (root, bytes) = (client.root(), Bytes::new(2).vec(8 << 20));
+    let (root, bytes) = (client.root(), Bytes::new(2).vec(5 << 20));
     client.write_file_uncommitted(&root, "photo", &bytes);
     let dirty = |server: &Server| server.stat()["cache"]["dirty_bytes"].as_u64().unwrap();
     assert!(dirty(&server) > 4 << 20, "the server keeps them");
@@ -181,7 +177,7 @@ fn a_server_that_only_has_the_disk_mounted_is_not_taken_for_a_server_of_it() {
 fn a_server_that_does_not_answer_is_named() {
     let Some(disk) = Disk::new() else { return };
     let home = disk.scratch.directory("home");
-    let server = Server::start(&home, &[&disk.place], LAZY);
+    let server = Server::start(&home, &[&disk.place], &LAZY);
     fs::remove_file(&server.control).unwrap();
     let said = disk.refused(&[]);
     assert!(said.contains(&format!("process {} (afflux)", server.process())), "{said}");
@@ -193,7 +189,7 @@ fn a_server_that_does_not_answer_is_named() {
 fn a_stopped_server_is_named_at_once() {
     let Some(disk) = Disk::new() else { return };
     let home = disk.scratch.directory("home");
-    let server = Server::start(&home, &[&disk.place], LAZY);
+    let server = Server::start(&home, &[&disk.place], &LAZY);
     server.signal(Signal::STOP);
     let status = format!("/proc/{}/status", server.process());
     eventually("the server is stopped", || fs::read_to_string(&status).is_ok_and(|now| now.contains("State:\tT")));
@@ -260,7 +256,7 @@ fn mounted(point: Option<&str>) -> Option<(Disk, Mounted)> {
     let point = point.map_or_else(|| data.clone(), |name| disk.scratch.directory(name));
     let link = disk.scratch.path().join("link");
     std::os::unix::fs::symlink(&data, &link).unwrap();
-    let mounted = Mounted::start_with(&disk.scratch.directory("home"), &link, &point, LAZY);
+    let mounted = Mounted::start_with(&disk.scratch.directory("home"), &link, &point, &LAZY);
     Some((disk, mounted))
 }
 
@@ -296,7 +292,7 @@ fn a_mount_over_the_whole_disk_does_not_hide_the_disk() {
         return;
     }
     let Some(disk) = Disk::new() else { return };
-    let mut mounted = Mounted::start_with(&disk.scratch.directory("home"), &disk.place, &disk.place, LAZY);
+    let mut mounted = Mounted::start_with(&disk.scratch.directory("home"), &disk.place, &disk.place, &LAZY);
     fs::write(mounted.path("photo"), "bytes").unwrap();
     let place = disk.place.to_str().unwrap();
     let said = text(&disk.eject_named(place, &[]));

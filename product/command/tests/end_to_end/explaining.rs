@@ -5,17 +5,47 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
+use afflux_disk::{Disk, Ext4};
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::mount_shares::slow_disk;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually, text};
 
-/// Less than a client has in flight, so that its writes wait.
-const SMALL: &[&str] = &["--policy", "equal-parts", "--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
+/// A server of a directory on a disk so slow that a client's writes wait.
+pub(crate) struct SlowServer {
+    pub(crate) server: Server,
+    pub(crate) data: PathBuf,
+    _disk: (Ext4, Disk),
+    pub(crate) scratch: Scratch,
+}
+
+impl SlowServer {
+    /// `None`, with a message, where there is no such disk.
+    pub(crate) fn start(more: &[&str]) -> Option<Self> {
+        let scratch = Scratch::new();
+        let data = scratch.directory("data");
+        let disk = slow_disk(&scratch, &data, 20_000_000)?;
+        let server = Server::start(scratch.path(), &[&data], &[&["--set", "budget_ms=200"], more].concat());
+        Some(Self { server, data, _disk: disk, scratch })
+    }
+
+    /// Has a client write a file until a write has waited.
+    pub(crate) fn write_until_throttled(&self, client: &mut Client, name: &str) {
+        let root = client.root();
+        let file = client.create(&root, name);
+        let bytes = Bytes::new(3).vec(8 << 20);
+        eventually("a write waits", || {
+            client.write_at(&file, 0, &bytes);
+            self.server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
+        });
+    }
+}
 
 /// `afflux trace --json` beside a test, and its output so far.
 struct Tracing {
@@ -25,8 +55,8 @@ struct Tracing {
 
 impl Tracing {
     /// Starts it; after the return no event is missed.
-    fn start(server: &Server, scratch: &Scratch, arguments: &[&str]) -> Self {
-        let mut command = afflux(scratch.path());
+    fn start(server: &Server, home: &Path, arguments: &[&str]) -> Self {
+        let mut command = afflux(home);
         command.args(["trace", "--json", "--control"]).arg(&server.control).args(arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let (output, events) = (BufReader::new(child.stdout.take().unwrap()), Arc::default());
@@ -55,27 +85,14 @@ impl Drop for Tracing {
     }
 }
 
-/// Has a client write until a write has waited, and commit.
-fn write_until_throttled(server: &Server, name: &str) {
-    let mut client = Client::mount(server);
-    let root = client.root();
-    let file = client.create(&root, name);
-    let bytes = Bytes::new(3).vec(8 << 20);
-    eventually("a write waits", || {
-        client.write_at(&file, 0, &bytes);
-        server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
-    });
-}
-
 #[test]
 fn stat_says_why_writes_waited_and_how_long() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], SMALL);
-    write_until_throttled(&server, "a");
+    let Some(slow) = SlowServer::start(&[]) else { return };
+    let server = &slow.server;
+    slow.write_until_throttled(&mut Client::mount(server), "a");
     let device = server.stat()["devices"][0].clone();
     let pause = &device["pauses"][0];
-    assert_eq!(pause["cause"], "device's part of the dirty limit", "{device}");
+    assert_eq!(pause["cause"], "device time", "{device}");
     assert!(pause["count"].as_u64().unwrap() > 0 && pause["ns"].as_u64().unwrap() > 0, "{device}");
     for kind in ["throttle", "pause", "sync", "commit"] {
         let times = &device["waits"][kind];
@@ -89,13 +106,13 @@ fn stat_says_why_writes_waited_and_how_long() {
     let people = text(&server.ask(&["stat", "--verbose"]));
     for said in [
         "throttled writes waited: half up to ",
-        "because of: device's part of the dirty limit (",
+        "because of: device time (",
         "syncs waited: half up to ",
         "COMMITs took: half up to ",
     ] {
         assert!(people.contains(said), "{said}: {people}");
     }
-    server.stop();
+    slow.server.stop();
 }
 
 /// The row of `afflux delays --json` for the client with that user: number and duration of waits.
@@ -107,27 +124,21 @@ pub(crate) fn delays_of(server: &Server, uid: Option<u32>) -> Value {
 
 #[test]
 fn delays_say_who_waited_for_what_by_address_and_user() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], SMALL);
+    let Some(slow) = SlowServer::start(&[]) else { return };
+    let (server, data) = (&slow.server, &slow.data);
     let people = text(&server.ask(&["delays"]));
     assert!(people.starts_with("Nothing waited in the last ") && people.contains("no client is connected"), "{people}");
     assert!(people.ends_with("\n\nnobody has waited\n"), "{people}");
     // The other users of this test need access.
-    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(data, std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::write(data.join("cold"), Bytes::new(9).vec(1 << 20)).unwrap();
-    let mut client = Client::mount(&server);
+    let mut client = Client::mount(server);
     let root = client.root();
     client.act_as(1000);
-    let file = client.create(&root, "a");
-    let bytes = Bytes::new(3).vec(8 << 20);
-    eventually("a write waits", || {
-        client.write_at(&file, 0, &bytes);
-        server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
-    });
+    slow.write_until_throttled(&mut client, "a");
     client.act_as(1001);
     client.read_file(&root, "cold");
-    let (writer, reader) = (delays_of(&server, Some(1000)), delays_of(&server, Some(1001)));
+    let (writer, reader) = (delays_of(server, Some(1000)), delays_of(server, Some(1001)));
     let device = server.stat()["devices"][0].clone();
     for (who, kind) in [(&writer, "throttle"), (&writer, "sync"), (&reader, "read")] {
         assert_eq!(who["client"], "127.0.0.1", "{who}");
@@ -148,23 +159,22 @@ fn delays_say_who_waited_for_what_by_address_and_user() {
     }
     // A read of cached data does not wait.
     client.read_file(&root, "cold");
-    assert_eq!(delays_of(&server, Some(1001))["read"], reader["read"]);
-    server.stop();
+    assert_eq!(delays_of(server, Some(1001))["read"], reader["read"]);
+    slow.server.stop();
 }
 
 #[test]
 fn trace_tells_every_beginning_and_every_end() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], SMALL);
+    let Some(slow) = SlowServer::start(&[]) else { return };
+    let server = &slow.server;
     let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
-    let tracing = Tracing::start(&server, &scratch, &["--device", &name]);
-    write_until_throttled(&server, "b");
+    let tracing = Tracing::start(server, slow.scratch.path(), &["--device", &name]);
+    slow.write_until_throttled(&mut Client::mount(server), "b");
     // The COMMIT is the last event, since the client waited for it.
     let commits = server.stat()["devices"][0]["waits"]["commit"]["count"].as_u64().unwrap();
     eventually("the last COMMIT is told", || tracing.named("commit").len() as u64 == commits);
     assert!(tracing.named("lost").is_empty());
-    let path = data.join("b");
+    let path = slow.data.join("b");
     for (begins, ends) in [("pause_begins", "pause_ends"), ("sync_begins", "sync_ends")] {
         let mut begun: BTreeMap<u64, Value> = BTreeMap::new();
         for one in tracing.named(begins) {
@@ -186,7 +196,7 @@ fn trace_tells_every_beginning_and_every_end() {
     assert!(written >= 8 << 20, "{written} bytes");
     assert!(tracing.named("turn").iter().any(|turn| turn["pages"].as_u64().unwrap() > 0));
     drop(tracing);
-    server.stop();
+    slow.server.stop();
 }
 
 #[test]

@@ -11,14 +11,13 @@ use afflux_nfs_client::sessions::{Compound, Session};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use serde_json::Value;
 
-use crate::arenas::LAZY;
 use crate::explaining::delays_of;
 use crate::front_ends::{BOTH, Caller, FrontEnd, READ, Refused, Site, Used, opened};
 use crate::hanging::{Frozen, NO_RESERVE, waits_for_the_disk};
 use crate::live::{get, logging};
 use crate::mounted::can_mount;
 use crate::scratch::{Bytes, Mount, Scratch, can_be_several_users};
-use crate::server::{afflux, eventually, run, text};
+use crate::server::{LAZY, afflux, eventually, run, text};
 
 const BYTES: usize = 5_000;
 /// The range that is read.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
-use crate::server::Server;
+use crate::server::{LAZY, Server};
 
 /// NFS3ERR_NOSPC.
 const NO_SPACE: u32 = 28;
@@ -64,17 +64,7 @@ fn what_cannot_be_written_at_the_end_is_named_with_the_reason() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let Some(_mount) = Mount::tmpfs(&data, 8 << 20) else { return };
-    let lazy = [
-        "--policy",
-        "equal-parts",
-        "--cache",
-        "64MiB",
-        "--set",
-        "dirty_background_ratio=100",
-        "--set",
-        "reserve_below_bytes=0",
-    ];
-    let server = Server::start(scratch.path(), &[&data], &lazy);
+    let server = Server::start(scratch.path(), &[&data], &[&LAZY[..], &["--set", "reserve_below_bytes=0"]].concat());
     let mut client = Client::mount(&server);
     let root = client.root();
     let doomed = client.create(&root, "doomed");

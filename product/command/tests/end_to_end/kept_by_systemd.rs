@@ -13,10 +13,10 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fchown, fcntl_add_seals, fstat, memfd_create};
 use rustix::process::Signal;
 
-use crate::arenas::{LAZY, Place};
+use crate::arenas::Place;
 use crate::client::Client;
 use crate::scratch::Bytes;
-use crate::server::{Server, afflux, eventually, text};
+use crate::server::{LAZY, Server, afflux, eventually, text};
 use crate::systemd::{Systemd, first_bytes};
 
 const RESERVE: [&str; 2] = ["--arena", "systemd"];

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use crate::arenas::Place;
 use crate::scratch::Bytes;
-use crate::server::{Server, afflux, eventually};
+use crate::server::{LAZY, Server, afflux, eventually};
 use crate::systemd::Systemd;
 
 const KILLS: usize = 12;
@@ -237,9 +237,8 @@ fn time_from_a_kill_to_the_first_reply() {
     let Some(place) = Place::new() else { return };
     let cache = std::env::var("AFFLUX_TIMED_CACHE").unwrap_or_else(|_| "4GiB".to_owned());
     let kills = std::env::var("AFFLUX_TIMED_KILLS").map_or(5, |kills| kills.parse().unwrap());
-    let lazy = ["--cache", &cache, "--policy", "equal-parts", "--set", "dirty_expire_centisecs=360000"];
-    let more = ["--set", "dirty_background_ratio=49", "--set", "dirty_ratio=50"];
-    let mut server = place.start_with(&[&lazy[..], &more].concat());
+    let lazy = [&LAZY[..], &["--cache", &cache]].concat();
+    let mut server = place.start_with(&lazy);
     let bytes = server.stat()["cache"]["cache_bytes"].as_u64().unwrap();
     eventually("the cache has all its memory in large pages", || {
         server.stat()["cache"]["resident_huge_bytes"].as_u64().unwrap() == bytes
@@ -250,7 +249,7 @@ fn time_from_a_kill_to_the_first_reply() {
         let dirty = server.stat()["cache"]["dirty_bytes"].as_u64().unwrap();
         let (address, arena) = (format!("127.0.0.1:{}", server.port()), place.arena());
         let mut command = afflux(place.scratch.path());
-        command.arg("serve").arg(&place.data).args(lazy).args(more).args(["--listen", &address, "--json", "--arena"]);
+        command.arg("serve").arg(&place.data).args(&lazy).args(["--listen", &address, "--json", "--arena"]);
         command.arg(&arena).arg("--control").arg(&server.control);
         let control = server.control.clone();
         let began = Instant::now();

@@ -15,24 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::explaining::SlowServer;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually, run, text};
-
-/// Less than a client has in flight, so that its writes wait.
-const SMALL: &[&str] = &["--policy", "equal-parts", "--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
-
-/// Has a client write a file until a write has waited, and commit.
-fn write_until_throttled(server: &Server) {
-    let mut client = Client::mount(server);
-    let root = client.root();
-    let file = client.create(&root, "throttled");
-    let bytes = Bytes::new(3).vec(8 << 20);
-    eventually("a write waits", || {
-        client.write_at(&file, 0, &bytes);
-        server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
-    });
-    client.commit(&file);
-}
 
 /// The server's answer for the path.
 pub(crate) fn get(address: &str, path: &str) -> String {
@@ -67,11 +52,10 @@ fn samples(body: &str) -> BTreeMap<String, f64> {
 
 #[test]
 fn figures_for_prometheus_are_those_of_stat() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &[SMALL, &["--metrics", "127.0.0.1:0"]].concat());
+    let Some(slow) = SlowServer::start(&["--metrics", "127.0.0.1:0"]) else { return };
+    let server = &slow.server;
     let address = server.ready["metrics"].as_str().unwrap().to_owned();
-    write_until_throttled(&server);
+    slow.write_until_throttled(&mut Client::mount(server), "throttled");
     let answer = get(&address, "/metrics");
     let stat = server.stat();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -106,7 +90,7 @@ fn figures_for_prometheus_are_those_of_stat() {
     assert!(found["process_resident_memory_bytes"] > 1e6 && found["process_cpu_seconds_total"] > 0.0);
     assert!(get(&address, "/").contains("/metrics") && get(&address, "/x").starts_with("HTTP/1.1 404 "));
     checked_by_promtool(body);
-    server.stop();
+    slow.server.stop();
 }
 
 /// The thread that serves figures, once it has its name.
@@ -127,7 +111,7 @@ fn times_run(thread: &Path) -> u64 {
 fn calls_do_nothing_for_figures_that_nobody_asks_for() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &[SMALL, &["--metrics", "127.0.0.1:0"]].concat());
+    let server = Server::start(scratch.path(), &[&data], &["--metrics", "127.0.0.1:0"]);
     let mut found = None;
     eventually("there is a thread for it", || {
         found = thread_of_figures(&server);
@@ -140,7 +124,9 @@ fn calls_do_nothing_for_figures_that_nobody_asks_for() {
         ["7", "271", "73"].contains(&call.split(' ').next().unwrap())
     });
     let before = times_run(&thread);
-    write_until_throttled(&server);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "a", &Bytes::new(3).vec(8 << 20));
     assert_eq!(times_run(&thread), before);
     get(server.ready["metrics"].as_str().unwrap(), "/metrics");
     assert!(times_run(&thread) > before);
@@ -267,11 +253,10 @@ fn an_address_that_cannot_be_listened_on_is_told_before_anything_is_served() {
 
 #[test]
 fn top_tells_devices_clients_and_files_as_lines_and_as_json() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], SMALL);
+    let Some(slow) = SlowServer::start(&[]) else { return };
+    let server = &slow.server;
     let told = |arguments: &[&str]| {
-        let writing = Writing::start(&server);
+        let writing = Writing::start(server);
         let output = server.ask(&[&["top", "--once"], arguments].concat());
         writing.stop();
         assert!(output.status.success(), "{}", text(&output));
@@ -291,10 +276,10 @@ fn top_tells_devices_clients_and_files_as_lines_and_as_json() {
     assert!(client["waited"]["throttle_ns_per_s"].as_u64().unwrap() > 0, "{rows}");
     let files: BTreeSet<&str> =
         rows["files"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(files, [data.join("written").to_str().unwrap()].into(), "{rows}");
+    assert_eq!(files, [slow.data.join("written").to_str().unwrap()].into(), "{rows}");
     let wait = &rows["waits"][0];
     assert!(wait["longest_ns"].as_u64().unwrap() > 0 && wait["device"] == name.as_str(), "{rows}");
-    server.stop();
+    slow.server.stop();
 }
 
 /// A client that writes until it is ordered to stop.
@@ -311,9 +296,12 @@ impl Writing {
         let told = Arc::clone(&ends);
         let file = client.create(&root, "written");
         let thread = std::thread::spawn(move || {
-            let bytes = Bytes::new(5).vec(1 << 20);
-            while !told.load(std::sync::atomic::Ordering::SeqCst) {
-                client.write_at(&file, 0, &bytes);
+            let bytes = Bytes::new(5).vec(8 << 20);
+            for turn in 0.. {
+                client.write_at(&file, (turn % 2) << 23, &bytes);
+                if told.load(std::sync::atomic::Ordering::SeqCst) {
+                    break;
+                }
             }
         });
         Self { ends, thread }
@@ -417,11 +405,10 @@ impl OnTerminal {
 
 #[test]
 fn top_has_a_screen_that_follows_keys_and_sizes_and_gives_the_terminal_back() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], SMALL);
-    let writing = Writing::start(&server);
-    let Some(mut top) = OnTerminal::start(&server, scratch.path(), 100, 24) else { return writing.stop() };
+    let Some(slow) = SlowServer::start(&[]) else { return };
+    let (server, home) = (&slow.server, slow.scratch.path());
+    let writing = Writing::start(server);
+    let Some(mut top) = OnTerminal::start(server, home, 100, 24) else { return writing.stop() };
     top.shows("\x1b[?1049h");
     top.shows("/written");
     // Some rows must be there first, so that the sort order is known.
@@ -437,20 +424,20 @@ fn top_has_a_screen_that_follows_keys_and_sizes_and_gives_the_terminal_back() {
     top.press("q");
     top.ends();
     // It ends when its terminal closes.
-    let mut top = OnTerminal::start(&server, scratch.path(), 80, 24).unwrap();
+    let mut top = OnTerminal::start(server, home, 80, 24).unwrap();
     top.shows("device");
     let process = fs::read_to_string(&top.process).unwrap();
     top.script.kill().unwrap();
     top.script.wait().unwrap();
     eventually("it has ended", || !Path::new("/proc").join(process.trim()).join("exe").exists());
     // A signal also restores the terminal.
-    let top = OnTerminal::start(&server, scratch.path(), 20, 5).unwrap();
+    let top = OnTerminal::start(server, home, 20, 5).unwrap();
     top.shows("device");
     let process = fs::read_to_string(&top.process).unwrap();
     kill_process(Pid::from_raw(process.trim().parse().unwrap()).unwrap(), Signal::TERM).unwrap();
     top.ends();
     writing.stop();
-    server.stop();
+    slow.server.stop();
 }
 
 #[test]

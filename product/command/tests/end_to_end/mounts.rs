@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::mounted::{Mounted, NOT_CONNECTED, apart, can_mount, is_mounted, shell};
 use crate::scratch::{Bytes, Mount, Scratch};
-use crate::server::{Server, afflux_at, run, text};
+use crate::server::{LAZY, Server, afflux_at, run, text};
 
 #[test]
 fn files_are_written_read_renamed_truncated_and_listed() {
@@ -767,9 +767,7 @@ fn the_helper_of_umount_shows_what_is_left_and_waits_for_the_end() {
     let (data, point) = apart(&scratch);
     let Some(_disk) = crate::mount_shares::slow_disk(&scratch, &data, 8_000_000) else { return };
     let home = scratch.directory("home");
-    // The server writes nothing on its own.
-    let lazy = ["--policy", "equal-parts", "--set", "dirty_background_ratio=100"];
-    let mut mounted = Mounted::start_with(&home, &data, &point, &lazy);
+    let mut mounted = Mounted::start_with(&home, &data, &point, &LAZY);
     let bytes = Bytes::new(8).vec(12 << 20);
     let mut file = File::create(mounted.path("file")).unwrap();
     file.write_all(&bytes).unwrap();

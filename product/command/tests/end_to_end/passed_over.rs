@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::arenas::{LAZY, Place};
+use crate::arenas::Place;
 use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
-use crate::server::{Server, run, text};
+use crate::server::{LAZY, Server, run, text};
 
 impl Place {
     /// A server is killed with bytes of a file in its memory. Returns these.

@@ -7,11 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::arenas::{LAZY, Place};
+use crate::arenas::Place;
 use crate::client::{Client, Handle};
 use crate::mounted::{Mounted, can_mount};
 use crate::scratch::{Bytes, Mount};
-use crate::server::{Server, afflux};
+use crate::server::{LAZY, Server, afflux};
 
 /// The arena's server has `disk`, or `inner` in it, which has the file `f`.
 struct Two {

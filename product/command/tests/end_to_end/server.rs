@@ -35,6 +35,11 @@ pub(crate) fn run(home: &Path, arguments: &[&str]) -> Output {
     afflux(home).args(arguments).output().unwrap()
 }
 
+/// With these settings a server writes nothing by itself: up to 6 MiB of at most 11 files, on a disk that it does not
+/// know yet.
+pub(crate) const LAZY: [&str; 6] =
+    ["--set", "budget_ms=60000", "--set", "dirty_background_centisecs=4500", "--set", "dirty_expire_centisecs=360000"];
+
 pub(crate) struct Server {
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,

@@ -103,23 +103,24 @@ fn a_reload_sets_what_the_file_names_and_says_what_waits_for_a_restart() {
     let server = start(
         &scratch,
         &data,
-        "policy = 'equal-parts'\n[knobs]\ndirty_ratio = 11\ndirty_background_ratio = 5\nwriteback_depth = 3\n",
+        "[knobs]\ndirty_bytes = '11MB'\ndirty_background_bytes = '5MB'\nwriteback_in_flight_ms = 30\n",
     );
     supervisor.told_until("READY=1");
-    assert!(server.ask(&["set", "writeback_request_batch=2"]).status.success());
-    assert!(server.ask(&["set", "dirty_ratio=12"]).status.success());
+    assert!(server.ask(&["set", "budget_ms=2000"]).status.success());
+    assert!(server.ask(&["set", "dirty_bytes=12MB"]).status.success());
     // Both rise together: the threshold's new value is above the limit's old one.
     let said = reload(&scratch, &supervisor, &server, |text| {
-        text.replace("ratio = 11", "ratio = 70")
-            .replace("ratio = 5", "ratio = 60")
-            .replace("writeback_depth = 3\n", "")
+        text.replace("'11MB'", "'70MB'")
+            .replace("'5MB'", "'60MB'")
+            .replace("writeback_in_flight_ms = 30\n", "")
             .replace("64MiB", "32MiB")
     });
     let knobs = server.stat()["knobs"].clone();
-    assert_eq!((&knobs["dirty_ratio"], &knobs["dirty_background_ratio"]), (&70.into(), &60.into()), "{said}");
-    assert_eq!(knobs["writeback_depth"], 16, "the file does not name it any more: {said}");
-    assert_eq!(knobs["writeback_request_batch"], 2, "the file never named it: {said}");
-    assert!(said.contains("dirty_ratio is now 70 percent"), "{said}");
+    let both = ["dirty_bytes", "dirty_background_bytes"].map(|name| knobs[name].as_u64().unwrap());
+    assert_eq!(both, [70_000_000, 60_000_000], "{said}");
+    assert_eq!(knobs["writeback_in_flight_ms"], 0, "the file does not name it any more: {said}");
+    assert_eq!(knobs["budget_ms"], 2000, "the file never named it: {said}");
+    assert!(said.contains("dirty_bytes is now 70,000,000 bytes"), "{said}");
     assert!(said.contains("note: acts at the next start only: cache\n"), "{said}");
     assert_eq!(server.stat()["cache"]["cache_bytes"], 64 << 20);
     let said = reload(&scratch, &supervisor, &server, str::to_owned);

@@ -1,25 +1,13 @@
 //! Ending in order, and at once.
 
 use std::fs;
-use std::process::Command;
 
 use rustix::process::Signal;
 
 use crate::client::Client;
+use crate::hanging::Frozen;
 use crate::scratch::{Bytes, Mount, Scratch};
-use crate::server::{Server, eventually};
-
-/// With these settings the server writes nothing before the end.
-const LAZY: &[&str] = &[
-    "--policy",
-    "equal-parts",
-    "--cache",
-    "64MiB",
-    "--set",
-    "dirty_background_ratio=100",
-    "--set",
-    "dirty_expire_centisecs=360000",
-];
+use crate::server::{LAZY, Server, eventually};
 
 #[test]
 fn a_signal_writes_everything_and_ends_with_0() {
@@ -30,7 +18,7 @@ fn a_signal_writes_everything_and_ends_with_0() {
         }
         let scratch = Scratch::new();
         let data = scratch.directory("data");
-        let server = Server::start(scratch.path(), &[&data], LAZY);
+        let server = Server::start(scratch.path(), &[&data], &LAZY);
         let mut client = Client::mount(&server);
         let root = client.root();
         let bytes = Bytes::new(9).vec(5_000_000);
@@ -78,22 +66,6 @@ fn everything_is_written_though_nobody_reads_what_is_said() {
     assert!(fs::read(data.join("a")).unwrap() == bytes);
 }
 
-/// A file system whose writes wait, until dropped.
-struct Frozen<'a>(&'a std::path::Path);
-
-impl<'a> Frozen<'a> {
-    fn new(point: &'a std::path::Path) -> Option<Self> {
-        let output = Command::new("fsfreeze").arg("-f").arg(point).output().ok()?;
-        output.status.success().then_some(Self(point))
-    }
-}
-
-impl Drop for Frozen<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("fsfreeze").arg("-u").arg(self.0).output();
-    }
-}
-
 #[test]
 fn a_second_signal_ends_at_once_and_names_what_was_not_written() {
     let scratch = Scratch::new();
@@ -108,10 +80,7 @@ fn a_second_signal_ends_at_once_and_names_what_was_not_written() {
     let mut client = Client::mount(&server);
     let root = client.root();
     client.write_file_uncommitted(&root, "unlucky", &Bytes::new(9).vec(5_000_000));
-    let Some(frozen) = Frozen::new(&data) else {
-        afflux_scratch::skipped!("fsfreeze is not possible here");
-        return;
-    };
+    let Some(frozen) = Frozen::freeze(&data) else { return };
     let said = || fs::read_to_string(scratch.path().join("log")).unwrap();
     server.signal(Signal::INT);
     eventually("the first signal is noticed", || said().contains("Stopping"));

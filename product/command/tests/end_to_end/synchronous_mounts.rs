@@ -14,13 +14,10 @@ use rustix::io::{ReadWriteFlags, pwritev2};
 
 use crate::mounted::{Mounted, apart, can_mount};
 use crate::scratch::{Bytes, Scratch};
-use crate::server::{Server, text};
+use crate::server::{LAZY, Server, text};
 
 const DSYNC: OFlags = OFlags::DSYNC;
 const SYNC: OFlags = OFlags::SYNC;
-
-/// Bytes that nobody syncs stay unwritten for half a minute.
-const BY_AGE: [&str; 2] = ["--policy", "equal-parts"];
 
 fn opened(path: &Path, flags: OFlags) -> File {
     let mut options = OpenOptions::new();
@@ -121,7 +118,7 @@ fn synchronous_changes_below_a_directory_are_there_after_a_kill() {
     if !can_mount() {
         return;
     }
-    for flags in [&BY_AGE[..], &[&BY_AGE[..], &["--kernel-cache"]].concat()] {
+    for flags in [&LAZY[..], &[&LAZY[..], &["--kernel-cache"]].concat()] {
         let scratch = Scratch::new();
         let (data, point) = apart(&scratch);
         let mut mounted = Mounted::start_with(scratch.path(), &data, &point, flags);
@@ -133,7 +130,7 @@ fn synchronous_changes_below_a_directory_are_there_after_a_kill() {
     }
     let scratch = Scratch::new();
     let (data, point) = apart(&scratch);
-    let flags = [&BY_AGE[..], &["--mount", point.to_str().unwrap(), "--async-metadata"]].concat();
+    let flags = [&LAZY[..], &["--mount", point.to_str().unwrap(), "--async-metadata"]].concat();
     let server = Server::start(scratch.path(), &[&data], &flags);
     let _mounted = Mounted { server: None, point: point.clone() };
     is_all_there(&point, || {
@@ -210,7 +207,7 @@ fn a_remount_changes_what_is_synchronous() {
     }
     let scratch = Scratch::new();
     let (data, point) = apart(&scratch);
-    let mounted = Mounted::start_with(scratch.path(), &data, &point, &[&BY_AGE[..], &["--dirsync"]].concat());
+    let mounted = Mounted::start_with(scratch.path(), &data, &point, &[&LAZY[..], &["--dirsync"]].concat());
     let shown = || {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let row = mounts.lines().find(|row| row.contains(point.to_str().unwrap())).unwrap().to_owned();

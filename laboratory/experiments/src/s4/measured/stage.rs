@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use afflux_rig::{Ending, Ready, ganesha};
-use afflux_simulator::EQUAL_PARTS_POLICY;
 
 use super::client::ServerAddresses;
 use crate::experiment::LabError;
@@ -114,8 +113,9 @@ impl<'a> Stage<'a> {
         command.args(["--listen", &format!("{}:{PORT}", SlowNetwork::SERVER_ADDRESS)]);
         if let Some(centisecs) = centisecs {
             let memory_bytes = self.plan.memory_bytes;
-            command.args(["--cache", &memory_bytes.to_string(), "--policy", EQUAL_PARTS_POLICY]);
-            // As under a kernel: a tenth of the memory, independent of the devices' parts of the limit.
+            // The budget is longer than the whole copy, so that the thresholds alone start the flusher.
+            command.args(["--cache", &memory_bytes.to_string(), "--set", "budget_ms=60000"]);
+            // As under a kernel: a tenth of the memory.
             command.args(["--set", &format!("dirty_background_bytes={}", memory_bytes / 10)]);
             command.args(["--set", &format!("dirty_background_centisecs={centisecs}")]);
         }

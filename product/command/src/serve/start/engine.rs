@@ -30,7 +30,6 @@ use crate::serve::persisted::persisted_prices::PersistedPrices;
 use crate::serve::persisted::{LOCATIONS, PRICES, StateDirectory, WRITE_VERIFIER, client_state, unnamed_files};
 use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
-use crate::settings::Policy;
 
 /// Interval of the upkeep of unused files. The upkeep frees the space of files that other programs have deleted. It
 /// also closes written programs, so that the host can run them.
@@ -62,16 +61,9 @@ pub(crate) fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
     })
 }
 
-fn policies(policy: Policy) -> Policies {
-    match policy {
-        Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
-        Policy::EqualParts => Policies::default(),
-    }
-}
-
-/// The knobs of the configuration, and the policies that obey them.
+/// The knobs of the configuration, and the policies that obey them. Fails for a knob that changes nothing.
 pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knobs, Policies)> {
-    let (mut settings, policies) = (knobs::of_server(), policies(configuration.settings.policy));
+    let (mut settings, policies) = (knobs::of_server(), Policies { policy: Arc::new(Budget), ..Policies::default() });
     for knob in &configuration.knobs {
         let knob = settings.set_text(knob).map_err(Failure::wrong_use)?;
         policies.refuse_ignored(&settings, knob).map_err(Failure::wrong_use)?;
