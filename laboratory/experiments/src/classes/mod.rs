@@ -51,14 +51,14 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
         left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", medium.name())));
         methods.push((*medium, has));
     }
-    announce(watch, &left_out, plan.expected_s(), plan.repeats);
+    announce(watch, &left_out, plan.expected_s(), plan.run.repeats);
     let host_load = host::load();
     let races: Vec<_> =
         methods.iter().flat_map(|methods| plan.loads.iter().map(move |load| (methods, *load))).collect();
-    let ordered_runs = ordered_runs(plan.repeats, &races, |((_, methods), load), _| load.classes(methods));
+    let ordered_runs = ordered_runs(plan.run.repeats, &races, |((_, methods), load), _| load.classes(methods));
     for (at, (repeat, ((medium, _), load), classes)) in ordered_runs.iter().enumerate() {
         let what = format!("{}, {}, {}", medium.name(), load.name(), named(&plan, classes));
-        let what = format!("{what}, {repeat} of {}", plan.repeats);
+        let what = format!("{what}, {repeat} of {}", plan.run.repeats);
         watch.step(&what, at as f64 / ordered_runs.len() as f64);
         let ran = load::run(&plan, *load, classes, media.directory(*medium), &media.stage);
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;

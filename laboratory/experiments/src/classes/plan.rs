@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::contenders::engine_options::{EngineOptions, PlaceOption};
+use crate::contenders::engine_options::{EngineOptions, RunOptions};
 use crate::contenders::{EngineSetup, KernelMethod};
 use crate::experiment::{LabError, Request};
-use crate::options::{List, list, named, number, size};
+use crate::options::{List, list, named, size};
 
 /// Files that are written at the same time in the third load.
 const FILES: u64 = 32;
@@ -90,13 +90,10 @@ pub(super) struct Plan {
     /// a write, in whole pages
     #[arg(id = "block", long, value_name = "SIZE", default_value = "64KiB", value_parser = size(4096..=4 << 20))]
     pub(super) block_bytes: u64,
-    /// how often each is run
-    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
-    pub(super) repeats: u64,
     #[command(flatten)]
     pub(super) engine: EngineOptions,
     #[command(flatten)]
-    place: PlaceOption,
+    pub(super) run: RunOptions,
     #[arg(skip)]
     pub(super) engines: Vec<EngineSetup>,
     #[arg(skip)]
@@ -110,7 +107,6 @@ impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
         let mut plan: Self = request.read()?;
         request.shorten("size", &mut plan.bytes, 16 << 20);
-        request.shorten("repeats", &mut plan.repeats, 1);
         if !plan.block_bytes.is_multiple_of(4096) {
             return Err(request.refused("block", "not a multiple of 4 KiB, which O_DIRECT needs".to_owned()));
         }
@@ -119,7 +115,7 @@ impl Plan {
             let why = format!("less than a write to each of {FILES} files, which is {least}");
             return Err(request.refused("size", why));
         }
-        Ok(Self { engines: plan.engine.engines(request)?, directory: plan.place.directory()?, ..plan })
+        Ok(Self { engines: plan.engine.engines(request)?, directory: plan.run.directory(request)?, ..plan })
     }
 
     pub(super) fn method_name(&self, method: Method) -> String {
@@ -140,7 +136,7 @@ impl Plan {
     /// contender.
     pub(super) fn expected_s(&self) -> u64 {
         let runs = self.loads.len() as u64 * self.media.len() as u64 * (3 + self.engines.len() as u64);
-        self.repeats * runs * (1 + self.bytes / 500_000_000)
+        self.run.repeats * runs * (1 + self.bytes / 500_000_000)
     }
 }
 

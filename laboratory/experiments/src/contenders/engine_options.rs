@@ -1,6 +1,6 @@
-//! Options that experiments with contenders share: which engines, and in which directory.
+//! Options that experiments with contenders share: which engines and disks, how often, and in which directory.
 //!
-//! Owns: the engine's options, and reading them and a directory.
+//! Owns: these options, and reading them.
 //! Does not own: the purpose of a directory (the experiments).
 //! Invariants: an unusable policy, knob or directory is refused before anything is set up.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::EngineSetup;
 use crate::experiment::{LabError, Request};
-use crate::options::{List, list, size};
+use crate::options::{List, list, number, rate, size};
 
 /// The engines that take part.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,6 +33,33 @@ pub(crate) struct PlaceOption {
     directory: Option<PathBuf>,
 }
 
+/// The runs on this machine.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RunOptions {
+    /// measured: how often each is run
+    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
+    pub(crate) repeats: u64,
+    #[command(flatten)]
+    place: PlaceOption,
+}
+
+/// A writer to a slow disk, and a fast disk beside it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RaceOptions {
+    /// bytes a second of the slow disk
+    #[arg(long = "rate", value_name = "RATE", default_value = "25MB", value_parser = rate(1_000_000..=10_000_000_000))]
+    pub(crate) rate_bytes_per_s: u64,
+    /// burst: bytes a second of the fast disk
+    #[arg(long = "fast-rate", value_name = "RATE", default_value = "200MB")]
+    #[arg(value_parser = rate(1_000_000..=10_000_000_000))]
+    pub(crate) fast_bytes_per_s: u64,
+    /// how long a stream is written
+    #[arg(long, value_name = "N", default_value = "45", value_parser = number(2..=600))]
+    pub(crate) seconds: u64,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
 /// Checks a name without knobs, so that a wrong name and a wrong knob have different errors.
 fn policy(name: &str) -> Result<String, String> {
     let alone = EngineSetup { policy: name.to_owned(), knobs: Vec::new(), memory_bytes: 0 };
@@ -49,6 +76,14 @@ impl EngineOptions {
         let engines: Vec<EngineSetup> = names.into_iter().map(with).collect();
         engines.iter().try_for_each(EngineSetup::check).map_err(|why| request.refused("knobs", why))?;
         Ok(engines)
+    }
+}
+
+impl RunOptions {
+    /// The directory on a disk. In a quick run each contender runs once.
+    pub(crate) fn directory(&mut self, request: &Request) -> Result<PathBuf, LabError> {
+        request.shorten("repeats", &mut self.repeats, 1);
+        self.place.directory()
     }
 }
 

@@ -46,7 +46,7 @@ impl<'a> Stage<'a> {
 
     /// Bytes of the slow disk.
     fn image_bytes(&self) -> u64 {
-        let written_bytes = self.plan.seconds * self.plan.rate_bytes_per_s;
+        let written_bytes = self.plan.race.seconds * self.plan.race.rate_bytes_per_s;
         image_bytes(dirty_limit_bytes().unwrap_or(4 << 30), written_bytes, self.plan.quick)
     }
 
@@ -134,13 +134,13 @@ fn stream(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, 
     }
     let contender = stage.disks.kernel(KernelMethod::Buffered, &[disk.path()]);
     let file = contender.create(0, "stream")?;
-    slow_down(&disk, plan.rate_bytes_per_s)?;
-    let seconds = if race == GovernRace::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
-    let slower_at = Duration::from_secs(plan.seconds / 2);
+    slow_down(&disk, plan.race.rate_bytes_per_s)?;
+    let seconds = if race == GovernRace::Slower { plan.race.seconds / 2 + plan.follow_s } else { plan.race.seconds };
+    let slower_at = Duration::from_secs(plan.race.seconds / 2);
     let stream = Stream {
         time: Some(Duration::from_secs(seconds)),
-        rate: (race == GovernRace::Paced).then(|| plan.rate_bytes_per_s / 5 * 2),
-        settled_after: Duration::from_secs(plan.seconds) / 4,
+        rate: (race == GovernRace::Paced).then(|| plan.race.rate_bytes_per_s / 5 * 2),
+        settled_after: Duration::from_secs(plan.race.seconds) / 4,
         ..stage.stream()
     };
     let right_bytes = plan.right_bytes(plan.slow_bytes_per_s) * 4 / 3;
@@ -161,7 +161,7 @@ fn stream(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, 
         });
         Ok((wrote?, looks, followed_s))
     };
-    let held = held(stage, subject, &[(&disk, plan.rate_bytes_per_s)], body);
+    let held = held(stage, subject, &[(&disk, plan.race.rate_bytes_per_s)], body);
     set_rate(&disk, None)?;
     let (((written, sync_s), looks, followed_s), cpu) = held?;
     let mut metrics = written.figures(sync_s);
@@ -180,8 +180,8 @@ fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
     let fast = stage.disks.disk("fast", 4 * plan.burst_bytes + (256 << 20))?;
     let contender = stage.disks.kernel(KernelMethod::Buffered, &[slow.path(), fast.path()]);
     let large = contender.create(0, "stream")?;
-    slow_down(&slow, plan.rate_bytes_per_s)?;
-    slow_down(&fast, plan.fast_bytes_per_s)?;
+    slow_down(&slow, plan.race.rate_bytes_per_s)?;
+    slow_down(&fast, plan.race.fast_bytes_per_s)?;
     let (stream, burst) = (stage.stream(), Stream::of(BLOCK_BYTES, plan.burst_bytes));
     let fill = if plan.quick { Duration::from_secs(1) } else { FILL };
     // All data of a burst are on the disk before the next begins, so that the governor sees them.
@@ -190,7 +190,7 @@ fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
         let alone_ms = bursts()?;
         Ok((alone_ms, beside(&stream, &*large, fill, || set_rate(&slow, None), bursts)?))
     };
-    let disks = [(&slow, plan.rate_bytes_per_s), (&fast, plan.fast_bytes_per_s)];
+    let disks = [(&slow, plan.race.rate_bytes_per_s), (&fast, plan.race.fast_bytes_per_s)];
     let held = held(stage, subject, &disks, body);
     set_rate(&slow, None)?;
     set_rate(&fast, None)?;

@@ -61,9 +61,9 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
 fn row(plan: &Plan, source: FigureSource, race: GovernRace, subject: Subject, ran: &Ran) -> Row {
     let params = Fields::new()
         .with("race", race.name())
-        .with("rate_bytes_per_s", plan.rate_bytes_per_s)
+        .with("rate_bytes_per_s", plan.race.rate_bytes_per_s)
         .with("budget_ms", plan.budget_ms)
-        .with("seconds", plan.seconds);
+        .with("seconds", plan.race.seconds);
     Row { source, ..machine::row("govern", subject.name(), params, ran.metrics(), Fields::new()) }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::contenders::engine_options::PlaceOption;
+use crate::contenders::engine_options::RaceOptions;
 use crate::contenders::ordered_runs;
 use crate::experiment::{LabError, Request};
 use crate::options::{List, list, named, number, rate, size};
@@ -55,24 +55,16 @@ impl Subject {
 /// The plan of an experiment.
 #[derive(Debug, clap::Args)]
 pub(super) struct Plan {
-    /// bytes a second of the disk
-    #[arg(long = "rate", value_name = "RATE", default_value = "25MB", value_parser = rate(1_000_000..=1_000_000_000))]
-    pub(super) rate_bytes_per_s: u64,
+    #[command(flatten)]
+    pub(super) race: RaceOptions,
     /// slower: its later rate
     #[arg(long = "slow-rate", value_name = "RATE", default_value = "5MB")]
     #[arg(value_parser = rate(1_000_000..=1_000_000_000))]
     pub(super) slow_bytes_per_s: u64,
-    /// burst: bytes a second of the fast disk
-    #[arg(long = "fast-rate", value_name = "RATE", default_value = "200MB")]
-    #[arg(value_parser = rate(1_000_000..=10_000_000_000))]
-    pub(super) fast_bytes_per_s: u64,
     /// burst: bytes written to the fast disk
     #[arg(id = "burst", long, value_name = "SIZE", default_value = "150MB")]
     #[arg(value_parser = size(1_000_000..=4_000_000_000))]
     pub(super) burst_bytes: u64,
-    /// how long is written
-    #[arg(long, value_name = "N", default_value = "45", value_parser = number(2..=600))]
-    pub(super) seconds: u64,
     /// the budget of each disk, in milliseconds
     #[arg(long, value_name = "N", default_value = "1000", value_parser = number(10..=60_000))]
     pub(super) budget_ms: u64,
@@ -80,18 +72,14 @@ pub(super) struct Plan {
     #[arg(long, value_name = "LIST", default_value = "full-speed,paced,slower,burst")]
     #[arg(value_parser = list(named::<GovernRace>))]
     pub(super) races: List<GovernRace>,
-    /// the holder of the disk's limit: nobody, max_bytes set once and right, the governor
+    /// the holder of the disk's limit: nobody (measured once, which takes as long as all others), max_bytes set once
+    /// and right, the governor
     #[arg(long = "subjects", value_name = "LIST", default_value = "kernel,by-hand,governed")]
     #[arg(value_parser = list(named::<Subject>))]
     pub(super) asked: List<Subject>,
-    /// measured: how often each is run; the kernel by itself once, which takes as long as all others
-    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
-    pub(super) repeats: u64,
     /// with --measured: leave the simulated part out
     #[arg(long)]
     pub(super) measured_only: bool,
-    #[command(flatten)]
-    place: PlaceOption,
     #[arg(skip)]
     pub(super) directory: PathBuf,
     /// Seconds from the change of the disk's speed until the sync of all data.
@@ -109,17 +97,16 @@ impl Plan {
         let mut plan: Self = request.read()?;
         plan.quick = request.quick;
         plan.measured_only &= request.measured;
-        request.shorten("repeats", &mut plan.repeats, 1);
         if !request.measured {
             return Ok(plan);
         }
         // Virtual seconds are cheap, so only what is measured gets shorter.
         request.shorten("burst", &mut plan.burst_bytes, 16_000_000);
-        request.shorten("seconds", &mut plan.seconds, 4);
+        request.shorten("seconds", &mut plan.race.seconds, 4);
         if request.quick {
             (plan.follow_s, plan.memory_bytes) = (2, 512 << 20);
         }
-        Ok(Self { directory: plan.place.directory()?, ..plan })
+        Ok(Self { directory: plan.race.run.directory(request)?, ..plan })
     }
 
     pub(super) fn budget_ns(&self) -> u64 {
@@ -147,7 +134,7 @@ impl Plan {
     pub(super) fn measured(&self) -> Vec<(GovernRace, Subject)> {
         let again = |subject: &Subject, repeat| repeat == 1 || *subject != Subject::Kernel;
         let subjects = |race, repeat| self.subjects(race).filter(|subject| again(subject, repeat)).collect();
-        let ordered = ordered_runs(self.repeats, GovernRace::value_variants(), subjects);
+        let ordered = ordered_runs(self.race.run.repeats, GovernRace::value_variants(), subjects);
         ordered.into_iter().map(|(_, race, subject)| (race, subject)).collect()
     }
 }

@@ -55,14 +55,14 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
     };
     let mut limit_bytes = machine.engine.status().dirty_limit_bytes;
     if subject == Subject::ByHand {
-        limit_bytes = plan.right_bytes(plan.rate_bytes_per_s);
+        limit_bytes = plan.right_bytes(plan.race.rate_bytes_per_s);
         hold(Some(limit_bytes))?;
     }
     let mut governor = (subject == Subject::Governed).then(|| Governor { speed: Speed::new(None), in_force: None });
-    let rate = (race == GovernRace::Paced).then(|| plan.rate_bytes_per_s / 5 * PACED_FIFTHS);
+    let rate = (race == GovernRace::Paced).then(|| plan.race.rate_bytes_per_s / 5 * PACED_FIFTHS);
     let writer = spawn(&machine, &file, rate);
-    let seconds = if race == GovernRace::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
-    let (settled_ns, slower_ns) = (plan.seconds * Nanos::SECOND / 4, plan.seconds / 2 * Nanos::SECOND);
+    let seconds = if race == GovernRace::Slower { plan.race.seconds / 2 + plan.follow_s } else { plan.race.seconds };
+    let (settled_ns, slower_ns) = (plan.race.seconds * Nanos::SECOND / 4, plan.race.seconds / 2 * Nanos::SECOND);
     let right_bytes = plan.right_bytes(plan.slow_bytes_per_s) * 4 / 3;
     let (mut looks, mut settled_bytes, mut followed_s) = (Vec::new(), 0, None);
     for round in 0.. {
@@ -74,7 +74,7 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
             settled_bytes = writer.accepted_bytes.load(Ordering::Relaxed);
         }
         if race == GovernRace::Slower && round == slower_ns / LOOK_EVERY_NS {
-            machine.disks[0].disk.slow_down(plan.rate_bytes_per_s / plan.slow_bytes_per_s.max(1));
+            machine.disks[0].disk.slow_down(plan.race.rate_bytes_per_s / plan.slow_bytes_per_s.max(1));
         }
         if let Some(governor) = &mut governor
             && let Some(limit) = governor.round(plan, &machine, round)
@@ -122,7 +122,7 @@ fn machine(plan: &Plan) -> Result<ExperimentMachine, LabError> {
         memory_bytes: plan.memory_bytes,
         setup: Setup::of("linux-6.1").map_err(LabError::failed)?,
         knobs: Vec::new(),
-        disks: vec![model("throttled", &[("write_bytes_per_second", plan.rate_bytes_per_s.to_string())])?],
+        disks: vec![model("throttled", &[("write_bytes_per_second", plan.race.rate_bytes_per_s.to_string())])?],
         queue: QUEUE,
         flushes: true,
     })

@@ -48,13 +48,13 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
     if races.is_empty() {
         return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
     }
-    announce(watch, &left_out, plan.expected_s(&races), plan.repeats);
+    announce(watch, &left_out, plan.expected_s(&races), plan.race.run.repeats);
     let (mut full_speed, load) = (Vec::new(), load());
     let disks = contenders::Stage::new(&plan.directory, "races").map_err(LabError::Failed)?;
     let stage = Stage { disks, plan: &plan };
-    let ordered_runs = ordered_runs(plan.repeats, &races, |race, _| plan.subjects(race));
+    let ordered_runs = ordered_runs(plan.race.run.repeats, &races, |race, _| plan.subjects(race));
     for (at, (repeat, race, subject)) in ordered_runs.iter().enumerate() {
-        let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
+        let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.race.run.repeats);
         watch.step(&what, at as f64 / ordered_runs.len() as f64);
         let ran = stage.run(*race, subject, *repeat);
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
@@ -74,7 +74,7 @@ fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &R
             let after = ran.looks.partition_point(|look| look.at_s <= at as f64);
             after.checked_sub(1).map_or(0, |look| ran.looks[look].accepted_bytes / 1_000_000)
         };
-        metrics.push("accepted_mb_at_second", (1..=plan.seconds).map(by_second).collect::<Vec<u64>>());
+        metrics.push("accepted_mb_at_second", (1..=plan.race.seconds).map(by_second).collect::<Vec<u64>>());
     }
     if let Some(delays) = &ran.delays {
         metrics.push("delays", delays.clone());
@@ -82,8 +82,8 @@ fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &R
     let params = Fields::new()
         .with("race", race.name())
         .with("repeat", repeat)
-        .with("rate_bytes_per_s", plan.rate_bytes_per_s)
-        .with("seconds", plan.seconds)
+        .with("rate_bytes_per_s", plan.race.rate_bytes_per_s)
+        .with("seconds", plan.race.seconds)
         .with("block_bytes", plan::BLOCK_BYTES)
         .with("max_bytes", plan.max_bytes)
         .with("memory_bytes", plan.engine.memory_bytes);

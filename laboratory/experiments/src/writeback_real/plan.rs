@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::contenders::EngineSetup;
-use crate::contenders::engine_options::{EngineOptions, PlaceOption};
+use crate::contenders::engine_options::{EngineOptions, RaceOptions};
 use crate::contenders::stage::{file_bytes_max, image_bytes};
 use crate::experiment::{LabError, Request};
 use crate::hardware::SlowDisk;
 use crate::host::dirty_limit_bytes;
-use crate::options::{List, list, named, number, rate, size};
+use crate::options::{List, list, named, size};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
@@ -77,19 +77,8 @@ pub(super) struct Plan {
     #[arg(long, value_name = "LIST", default_value = "full-speed,at-rate,small-sync,burst,direct")]
     #[arg(value_parser = list(named::<WritebackRace>))]
     pub(super) races: List<WritebackRace>,
-    /// bytes a second of the slow disk
-    #[arg(long = "rate", value_name = "RATE", default_value = "25MB", value_parser = rate(1_000_000..=10_000_000_000))]
-    pub(super) rate_bytes_per_s: u64,
-    /// burst: bytes a second of the fast disk
-    #[arg(long = "fast-rate", value_name = "RATE", default_value = "200MB")]
-    #[arg(value_parser = rate(1_000_000..=10_000_000_000))]
-    pub(super) fast_bytes_per_s: u64,
-    /// full-speed, at-rate: how long is written
-    #[arg(long, value_name = "N", default_value = "45", value_parser = number(2..=600))]
-    pub(super) seconds: u64,
-    /// how often each contender runs each race
-    #[arg(long, value_name = "N", default_value = "3", value_parser = number(1..=20))]
-    pub(super) repeats: u64,
+    #[command(flatten)]
+    pub(super) race: RaceOptions,
     /// max_bytes of the tuned kernel's device
     #[arg(long, value_name = "SIZE", default_value = "50MB", value_parser = size(1_000_000..=100_000_000_000))]
     pub(super) max_bytes: u64,
@@ -102,8 +91,6 @@ pub(super) struct Plan {
     pub(super) direct_bytes: u64,
     #[command(flatten)]
     pub(super) engine: EngineOptions,
-    #[command(flatten)]
-    place: PlaceOption,
     #[arg(skip)]
     pub(super) engines: Vec<EngineSetup>,
     #[arg(skip)]
@@ -122,15 +109,14 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
         let mut plan: Self = request.read()?;
-        request.shorten("seconds", &mut plan.seconds, 2);
-        request.shorten("repeats", &mut plan.repeats, 1);
+        request.shorten("seconds", &mut plan.race.seconds, 2);
         request.shorten("max_bytes", &mut plan.max_bytes, 16_000_000);
         request.shorten("burst", &mut plan.burst_bytes, 8_000_000);
         request.shorten("size", &mut plan.direct_bytes, 32 << 20);
         if request.quick {
             (plan.fill_s, plan.syncs_s, plan.quick) = (1, 1, true);
         }
-        Ok(Self { engines: plan.engine.engines(request)?, directory: plan.place.directory()?, ..plan })
+        Ok(Self { engines: plan.engine.engines(request)?, directory: plan.race.run.directory(request)?, ..plan })
     }
 
     pub(super) fn subjects(&self, race: WritebackRace) -> Vec<Subject> {
@@ -145,8 +131,8 @@ impl Plan {
 
     /// Bytes of a slow disk's image.
     pub(super) fn image_bytes(&self) -> u64 {
-        let seconds = self.seconds.max(self.fill_s + self.syncs_s);
-        image_bytes(self.limit_bytes, seconds * self.rate_bytes_per_s, self.quick)
+        let seconds = self.race.seconds.max(self.fill_s + self.syncs_s);
+        image_bytes(self.limit_bytes, seconds * self.race.rate_bytes_per_s, self.quick)
     }
 
     /// Most bytes of a file on it.
@@ -157,17 +143,17 @@ impl Plan {
     /// Rough estimate of the time of these races, in seconds.
     pub(super) fn expected_s(&self, races: &[WritebackRace]) -> u64 {
         let dirty = (self.limit_bytes / 100 * 85).min(self.stream_bytes_max());
-        let drain_s = dirty / self.rate_bytes_per_s;
+        let drain_s = dirty / self.race.rate_bytes_per_s;
         let one = |race: WritebackRace, subject: &Subject| match (race, subject) {
-            (WritebackRace::FullSpeed, Subject::Kernel) => SETUP_S + self.seconds + drain_s,
-            (WritebackRace::AtRate, Subject::Kernel) => SETUP_S + self.seconds + drain_s.min(self.seconds),
-            (WritebackRace::FullSpeed | WritebackRace::AtRate, _) => SETUP_S + self.seconds + 1,
+            (WritebackRace::FullSpeed, Subject::Kernel) => SETUP_S + self.race.seconds + drain_s,
+            (WritebackRace::AtRate, Subject::Kernel) => SETUP_S + self.race.seconds + drain_s.min(self.race.seconds),
+            (WritebackRace::FullSpeed | WritebackRace::AtRate, _) => SETUP_S + self.race.seconds + 1,
             (WritebackRace::SmallSync, _) => SETUP_S + self.fill_s + self.syncs_s + 1,
-            (WritebackRace::Burst, _) => 2 * SETUP_S + self.fill_s + 8 * self.burst_bytes / self.fast_bytes_per_s,
+            (WritebackRace::Burst, _) => 2 * SETUP_S + self.fill_s + 8 * self.burst_bytes / self.race.fast_bytes_per_s,
             (WritebackRace::Direct, _) => 1 + self.direct_bytes / 1_000_000_000,
         };
         let all = |race: &WritebackRace| self.subjects(*race).iter().map(|subject| one(*race, subject)).sum::<u64>();
-        self.repeats * races.iter().map(all).sum::<u64>()
+        self.race.run.repeats * races.iter().map(all).sum::<u64>()
     }
 }
 

@@ -45,7 +45,7 @@ impl Stage<'_> {
     pub(super) fn run(&self, race: WritebackRace, subject: &Subject, repeat: u64) -> Result<Ran, String> {
         match race {
             WritebackRace::FullSpeed => self.stream(subject, None),
-            WritebackRace::AtRate => self.stream(subject, Some(self.plan.rate_bytes_per_s)),
+            WritebackRace::AtRate => self.stream(subject, Some(self.plan.race.rate_bytes_per_s)),
             WritebackRace::SmallSync => self.small_syncs(subject),
             WritebackRace::Burst => self.burst(subject),
             WritebackRace::Direct => {
@@ -90,8 +90,8 @@ impl Stage<'_> {
         let disk = self.slow_disk(subject)?;
         let contender = self.contender(subject, &[disk.path()])?;
         let file = contender.create(0, "stream")?;
-        slow_down(&disk, self.plan.rate_bytes_per_s)?;
-        let time = Duration::from_secs(self.plan.seconds);
+        slow_down(&disk, self.plan.race.rate_bytes_per_s)?;
+        let time = Duration::from_secs(self.plan.race.seconds);
         let stream = Stream { time: Some(time), rate, settled_after: time / 4, ..self.filling() };
         let (control, mut looks) = (Control::default(), Vec::new());
         let wrote = write_and_sync(&stream, &*file, &control, |at| {
@@ -113,7 +113,7 @@ impl Stage<'_> {
         let disk = self.slow_disk(subject)?;
         let contender = self.contender(subject, &[disk.path()])?;
         let (large, small) = (contender.create(0, "stream")?, contender.create(0, "small")?);
-        slow_down(&disk, self.plan.rate_bytes_per_s)?;
+        slow_down(&disk, self.plan.race.rate_bytes_per_s)?;
         let (fill, time) = (Duration::from_secs(self.plan.fill_s), Duration::from_secs(self.plan.syncs_s));
         let sync = || sync_again_and_again(&*small, time);
         let synced = beside(&self.filling(), &*large, fill, || set_rate(&disk, None), sync)?;
@@ -133,13 +133,13 @@ impl Stage<'_> {
         let fast = self.disks.disk("fast", 4 * plan.burst_bytes + (128 << 20))?;
         let contender = self.contender(subject, &[slow.path(), fast.path()])?;
         let large = contender.create(SLOW, "stream")?;
-        slow_down(&slow, plan.rate_bytes_per_s)?;
-        slow_down(&fast, plan.fast_bytes_per_s)?;
+        slow_down(&slow, plan.race.rate_bytes_per_s)?;
+        slow_down(&fast, plan.race.fast_bytes_per_s)?;
         let burst = Stream::of(BLOCK_BYTES, plan.burst_bytes);
         let bursts = || {
             bursts(&*contender, FAST, &burst, 1, |file| {
                 file.cut()?;
-                slow_down(&fast, plan.fast_bytes_per_s)
+                slow_down(&fast, plan.race.fast_bytes_per_s)
             })
         };
         let alone = bursts()?;

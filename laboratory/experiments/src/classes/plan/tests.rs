@@ -47,10 +47,10 @@ fn classes_of_each_load() {
 #[test]
 fn the_quick_form_is_small() {
     let quick = plan(&[], true).unwrap();
-    assert_eq!((quick.repeats, quick.bytes, quick.engine.memory_bytes), (1, 16 << 20, 64 << 20));
+    assert_eq!((quick.run.repeats, quick.bytes, quick.engine.memory_bytes), (1, 16 << 20, 64 << 20));
     let given = plan(&[("repeats", "9"), ("size", "32MiB"), ("memory", "128MiB")], true).unwrap();
     assert_eq!(
-        (given.repeats, given.bytes, given.engine.memory_bytes),
+        (given.run.repeats, given.bytes, given.engine.memory_bytes),
         (9, 32 << 20, 128 << 20),
         "what is given counts"
     );

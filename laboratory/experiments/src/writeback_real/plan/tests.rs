@@ -66,7 +66,10 @@ fn the_disk_holds_what_may_be_dirty_and_what_is_written() {
 #[test]
 fn the_quick_form_takes_seconds() {
     let quick = plan(&[("policy", "afflux")], true).unwrap();
-    assert_eq!((quick.repeats, quick.engine.memory_bytes, quick.engines[0].memory_bytes), (1, 64 << 20, 64 << 20));
+    assert_eq!(
+        (quick.race.run.repeats, quick.engine.memory_bytes, quick.engines[0].memory_bytes),
+        (1, 64 << 20, 64 << 20)
+    );
     assert!(quick.image_bytes() == 128 << 20 && quick.expected_s(&quick.races) < 120, "{quick:?}");
     let given = plan(&[("policy", "afflux"), ("memory", "128MiB"), ("seconds", "20"), ("repeats", "2")], true).unwrap();
     assert_eq!(
@@ -74,6 +77,6 @@ fn the_quick_form_takes_seconds() {
         (128 << 20, 128 << 20),
         "what is given counts"
     );
-    assert_eq!((given.seconds, given.repeats), (20, 2));
-    assert!(given.image_bytes() > 20 * given.rate_bytes_per_s, "{given:?}");
+    assert_eq!((given.race.seconds, given.race.run.repeats), (20, 2));
+    assert!(given.image_bytes() > 20 * given.race.rate_bytes_per_s, "{given:?}");
 }
