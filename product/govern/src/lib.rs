@@ -13,12 +13,12 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
-mod fake_host;
 mod governor;
 mod host;
 mod journal;
 mod law;
+#[cfg(test)]
+mod tests;
 
 pub use governor::{EventKind, Governor, GovernorEvent, GovernorOptions, GovernorRow, PriceLookup};
 pub use host::{BdiKind, Disk, FileUseError, Host, Mounted};

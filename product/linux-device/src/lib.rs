@@ -20,10 +20,10 @@ mod platform;
 pub mod pool;
 mod process_word;
 pub mod reactor;
-#[cfg(test)]
-mod refused_calls;
 pub mod reopen;
 pub mod shortage;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use claim::{FileClaim, claim, unclaim};

@@ -7,10 +7,10 @@ use afflux_budget::RememberedPrices;
 use rustix::fs::{CWD, Mode, mkfifoat};
 
 use super::{EventKind, Governor, GovernorEvent, GovernorOptions};
-use crate::fake_host::{FakeHost, MB};
 use crate::host::Disk;
 use crate::journal::{Journal, JournalError};
 use crate::law::Values;
+use crate::tests::fake_host::{FakeHost, MB};
 
 const SECOND: u64 = 1_000_000_000;
 const BY_OTHERS: Values = Values { strict: true, ratio_ppm: 42 };

@@ -2,8 +2,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{BdiKind, FileUseError};
-use crate::fake_host::FakeHost;
 use crate::law::Values;
+use crate::tests::fake_host::FakeHost;
 
 fn why(tree: &FakeHost, bdi: &str) -> String {
     match tree.host().kind(bdi) {

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::{Journal, JournalError, LOCK, Locked, NAME, restore};
-use crate::fake_host::FakeHost;
 use crate::law::Values;
+use crate::tests::fake_host::FakeHost;
 
 const OURS: Values = Values { strict: true, ratio_ppm: 5_000 };
 

@@ -897,7 +897,8 @@ fn a_thread_that_may_not_enter_its_ring_goes_on_with_system_calls() {
                 return;
             }
             let (_, backing) = rig.file("refused");
-            let refuse = move || crate::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno.raw_os_error());
+            let refuse =
+                move || crate::tests::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno.raw_os_error());
             let work = || {
                 write_and_read(&rig, &backing, 1);
                 let is_refused = match from {

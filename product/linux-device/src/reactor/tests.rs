@@ -336,7 +336,7 @@ fn lose_ring(reactor: &Reactor) {
 #[test]
 fn a_refused_ring_reports_what_it_took_and_the_thread_can_still_be_woken() {
     let Ok(ability) = RingAbility::probe() else { return afflux_scratch::skipped!("no io_uring here") };
-    let refused = |errno: i32| crate::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno);
+    let refused = |errno: i32| crate::tests::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno);
     let work = || {
         let reactor = Reactor::new(0, Remote::new(), Some(ability), Drives::Shared(Arc::default())).unwrap();
         let entered = reactor.enter();
@@ -402,8 +402,8 @@ fn a_thread_goes_on_without_its_ring_its_doorbell_and_poll() {
         if ability.is_some() {
             start_sync(&reactor, &told);
             lose_ring(&reactor);
-        } else if !crate::refused_calls::try_refuse(libc::SYS_poll, libc::EPERM)
-            || !crate::refused_calls::try_refuse(libc::SYS_ppoll, libc::EPERM)
+        } else if !crate::tests::refused_calls::try_refuse(libc::SYS_poll, libc::EPERM)
+            || !crate::tests::refused_calls::try_refuse(libc::SYS_ppoll, libc::EPERM)
         {
             return false;
         } else {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fake_host::FakeHost;
+use crate::tests::fake_host::FakeHost;
 
 const OF_TWO: &str = "WbCgIno:                    1
 WbWriteback:           120 kB
