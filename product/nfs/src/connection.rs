@@ -34,9 +34,9 @@ use crate::limits::{
 use crate::operations::{OnBehalf, Stability, wall_ns};
 use crate::server::Server;
 use crate::status::NfsStatus;
-use crate::v3::arguments::{self, Arguments};
+use crate::v3::arguments::{self, Arguments, NfsCall};
 use crate::v3::mount;
-use crate::v3::procedures::{self, WaitingCall};
+use crate::v3::procedures::{self, FirstObject, WaitingCall};
 use crate::v3::reply_cache::{CachedReply, CallOwner, Key, SharedCall};
 use crate::v3::side_protocols::{self, MountArguments};
 use crate::v4::compound::{self, Compound};
@@ -390,29 +390,32 @@ impl<P: Platform> Connection<P> {
         }
     }
 
+    /// Starts a call of version 3. Without this and the calls that wait, a poll is one function.
+    #[inline(never)]
     fn try_start_nfs(&mut self, arrived: &ArrivedCall<'_>) -> bool {
         let (call, bytes) = (&arrived.call, arrived.bytes());
-        let Ok(mut arguments) = Arguments::decode(call.procedure, bytes, call.arguments_at) else {
+        let Ok(mut asked) = Arguments::decode(call.procedure, bytes, call.arguments_at) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
-        let wanted = arguments.reply_bytes_max();
+        let wanted = asked.arguments.reply_bytes_max();
         let Some(reply_bytes_max) = self.reply_quota(wanted, arrived) else { return false };
         if self.records_calls {
-            record_call(&arguments, bytes, &mut self.recorded);
+            record_call(&asked, bytes, &mut self.recorded);
         }
         self.tally.count(Event::Nfs(call.procedure));
         if reply_bytes_max < wanted {
-            arguments.shorten(reply_bytes_max);
-        } else {
-            let (volume, caller) = (&self.server.volume, &self.callers.get(arrived.caller).caller);
-            let answered = procedures::try_answer(volume, caller, call.xid, bytes, &arguments, &mut self.batch);
-            if let Some(status) = answered {
-                self.tally.ended(status);
-                return true;
-            }
+            asked.arguments.shorten(reply_bytes_max);
         }
-        self.let_wait(arrived, arguments);
+        let (volume, caller) = (&self.server.volume, &self.callers.get(arrived.caller).caller);
+        let mut draft = self.batch.draft(call.xid);
+        match procedures::try_answer(volume, caller, bytes, &asked, &mut draft) {
+            Ok(()) => {
+                let status = self.batch.end(draft);
+                self.tally.ended(status);
+            }
+            Err(object) => self.let_wait(arrived, asked.arguments, object, draft),
+        }
         true
     }
 
@@ -458,21 +461,22 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Has a call carried out that may wait.
-    fn let_wait(&mut self, arrived: &ArrivedCall<'_>, arguments: Arguments) {
+    #[inline(never)]
+    fn let_wait(&mut self, arrived: &ArrivedCall<'_>, arguments: Arguments, object: FirstObject<P>, draft: Draft) {
         let mut worker = self.running.take();
-        let (xid, record) = (arrived.call.xid, arrived.keep(&mut worker.record));
+        let record = arrived.keep(&mut worker.record);
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
         let known = self.callers.get(arrived.caller);
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.needs_cached_reply() {
             self.running.give_back(worker);
             let whose = CallOwner { party: self.party, user: known.uid() };
-            let key = self.server.replies.key(self.peer, whose, xid, &record);
-            let draft = Draft::accepted(xid, Vec::new());
-            self.run_once(key, WaitingCall { by, record, arguments, draft }, charge);
+            let key = self.server.replies.key(self.peer, whose, arrived.call.xid, &record);
+            let draft = self.batch.moved(draft, Vec::new());
+            self.run_once(key, WaitingCall { by, record, arguments, object, draft }, charge);
         } else {
-            let draft = Draft::accepted(xid, std::mem::take(&mut worker.draft));
-            self.run(worker, WorkerTask::Call(WaitingCall { by, record, arguments, draft }), charge);
+            let draft = self.batch.moved(draft, std::mem::take(&mut worker.draft));
+            self.run(worker, WorkerTask::Call(WaitingCall { by, record, arguments, object, draft }), charge);
         }
     }
 
@@ -499,7 +503,7 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Runs a call unless it is running or has run; then it gets that call's reply.
-    fn run_once(&mut self, key: Key, call: WaitingCall, charge: u64) {
+    fn run_once(&mut self, key: Key, call: WaitingCall<P>, charge: u64) {
         let server = &self.server;
         let start = || -> BoxFuture<'static, CachedReply> {
             let volume = Arc::clone(&server.volume);
@@ -669,7 +673,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     }
 }
 
-async fn reply_to<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> CachedReply {
+async fn reply_to<P: Platform>(volume: &Volume<P>, call: WaitingCall<P>) -> CachedReply {
     let Reply { record, status, data: _ } = procedures::carry_out(volume, call).await;
     CachedReply { record: record.into(), status }
 }
@@ -679,7 +683,7 @@ async fn persisted_reply<P: Platform>(
     volume: &Volume<P>,
     journal: &Arc<CallJournal>,
     key: CallKey,
-    mut call: WaitingCall,
+    mut call: WaitingCall<P>,
 ) -> CachedReply {
     let (entry, left) = journal.begin(key, wall_ns(volume), 0);
     let before = left.before(0);
@@ -694,8 +698,8 @@ async fn persisted_reply<P: Platform>(
 }
 
 /// Records a call that moves bytes or asks for a sync.
-fn record_call(arguments: &Arguments, record: &[u8], calls: &mut Vec<RecordedCall>) {
-    let (operation, extent, bytes, is_durable) = match arguments {
+fn record_call(call: &NfsCall, record: &[u8], calls: &mut Vec<RecordedCall>) {
+    let (operation, extent, bytes, is_durable) = match &call.arguments {
         Arguments::Read(extent) => (TracedOperation::Read, extent, extent.count, false),
         Arguments::Write { extent, stability, .. } => {
             (TracedOperation::Write, extent, extent.count, *stability != Stability::Unstable)
@@ -703,7 +707,7 @@ fn record_call(arguments: &Arguments, record: &[u8], calls: &mut Vec<RecordedCal
         Arguments::Commit(extent) => (TracedOperation::Sync, extent, 0, false),
         _ => return,
     };
-    if let Some(file) = afflux_volume::handle_hash(&record[extent.object.range()]) {
+    if let Some(file) = call.handle.and_then(|handle| afflux_volume::handle_hash(&record[handle.range()])) {
         let call = RecordedCall { operation, file, offset: extent.offset, bytes: bytes.into() };
         call.add_to(calls, is_durable);
     }

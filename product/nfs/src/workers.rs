@@ -50,7 +50,7 @@ impl Spares {
 /// The task of a worker.
 pub(crate) enum WorkerTask<P: Platform> {
     /// A call of version 3.
-    Call(WaitingCall),
+    Call(WaitingCall<P>),
     /// A compound of version 4, which runs to its end once it has begun to change something.
     Compound(WaitingCompound<P>),
     Other(BoxFuture<'static, Reply>),

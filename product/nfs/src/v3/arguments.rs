@@ -75,7 +75,6 @@ pub(crate) enum MadeNode {
 /// The range of bytes of a READ, WRITE or COMMIT.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
-    pub(crate) object: Field,
     pub(crate) offset: u64,
     pub(crate) count: u32,
 }
@@ -83,7 +82,6 @@ pub(crate) struct Extent {
 /// The request for a listing. Sizes are bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct ListingRequest {
-    pub(crate) directory: Field,
     pub(crate) cookie: u64,
     /// Most bytes of names, file numbers and cookies.
     pub(crate) directory_bytes_max: u32,
@@ -94,27 +92,34 @@ pub(crate) struct ListingRequest {
 }
 
 /// A call of NFS.
+pub(crate) struct NfsCall {
+    /// The first argument; NULL alone has none.
+    pub(crate) handle: Option<Field>,
+    pub(crate) arguments: Arguments,
+}
+
+/// The arguments of a call behind the first handle.
 pub(crate) enum Arguments {
     Null,
-    GetAttributes { object: Field },
-    SetAttributes { object: Field, change: AttributeChange, guard: Option<Timestamp> },
-    Lookup(DirOpArgs),
-    Access { object: Field, wanted: u32 },
-    ReadLink { object: Field },
+    GetAttributes,
+    SetAttributes { change: AttributeChange, guard: Option<Timestamp> },
+    Lookup { name: Field },
+    Access { wanted: u32 },
+    ReadLink,
     Read(Extent),
     Write { extent: Extent, stability: Stability, data: Field },
-    Create { diropargs: DirOpArgs, creation: Creation },
-    MakeDirectory { diropargs: DirOpArgs, change: AttributeChange },
-    Symlink { diropargs: DirOpArgs, change: AttributeChange, target: Field },
-    MakeNode { diropargs: DirOpArgs, node: MadeNode },
-    Remove(DirOpArgs),
-    RemoveDirectory(DirOpArgs),
-    Rename { from: DirOpArgs, to: DirOpArgs },
-    Link { object: Field, diropargs: DirOpArgs },
+    Create { name: Field, creation: Creation },
+    MakeDirectory { name: Field, change: AttributeChange },
+    Symlink { name: Field, change: AttributeChange, target: Field },
+    MakeNode { name: Field, node: MadeNode },
+    Remove { name: Field },
+    RemoveDirectory { name: Field },
+    Rename { name: Field, to: DirOpArgs },
+    Link(DirOpArgs),
     List(ListingRequest),
-    FileSystemSpace { object: Field },
-    FileSystemInformation { object: Field },
-    PathLimits { object: Field },
+    FileSystemSpace,
+    FileSystemInformation,
+    PathLimits,
     Commit(Extent),
 }
 
@@ -129,10 +134,10 @@ impl Arguments {
             | Self::MakeDirectory { .. }
             | Self::Symlink { .. }
             | Self::MakeNode { .. }
-            | Self::Remove(_)
-            | Self::RemoveDirectory(_)
+            | Self::Remove { .. }
+            | Self::RemoveDirectory { .. }
             | Self::Rename { .. }
-            | Self::Link { .. } => true,
+            | Self::Link(_) => true,
             _ => false,
         }
     }
@@ -141,25 +146,25 @@ impl Arguments {
     pub(crate) fn procedure(&self) -> u32 {
         match self {
             Self::Null => 0,
-            Self::GetAttributes { .. } => 1,
+            Self::GetAttributes => 1,
             Self::SetAttributes { .. } => 2,
-            Self::Lookup(_) => 3,
+            Self::Lookup { .. } => 3,
             Self::Access { .. } => 4,
-            Self::ReadLink { .. } => 5,
+            Self::ReadLink => 5,
             Self::Read(_) => 6,
             Self::Write { .. } => 7,
             Self::Create { .. } => 8,
             Self::MakeDirectory { .. } => 9,
             Self::Symlink { .. } => 10,
             Self::MakeNode { .. } => 11,
-            Self::Remove(_) => 12,
-            Self::RemoveDirectory(_) => 13,
+            Self::Remove { .. } => 12,
+            Self::RemoveDirectory { .. } => 13,
             Self::Rename { .. } => 14,
-            Self::Link { .. } => 15,
+            Self::Link(_) => 15,
             Self::List(request) => 16 + u32::from(request.with_attributes),
-            Self::FileSystemSpace { .. } => 18,
-            Self::FileSystemInformation { .. } => 19,
-            Self::PathLimits { .. } => 20,
+            Self::FileSystemSpace => 18,
+            Self::FileSystemInformation => 19,
+            Self::PathLimits => 20,
             Self::Commit(_) => 21,
         }
     }
@@ -167,10 +172,10 @@ impl Arguments {
     /// The number of optional attributes in the results of a call that failed before it read any.
     pub(crate) fn absent_attributes(&self) -> usize {
         match self {
-            Self::Null | Self::GetAttributes { .. } => 0,
-            Self::Lookup(_) | Self::Access { .. } | Self::ReadLink { .. } | Self::Read(_) | Self::List(_) => 1,
-            Self::FileSystemSpace { .. } | Self::FileSystemInformation { .. } | Self::PathLimits { .. } => 1,
-            Self::Link { .. } => 3,
+            Self::Null | Self::GetAttributes => 0,
+            Self::Lookup { .. } | Self::Access { .. } | Self::ReadLink | Self::Read(_) | Self::List(_) => 1,
+            Self::FileSystemSpace | Self::FileSystemInformation | Self::PathLimits => 1,
+            Self::Link(_) => 3,
             Self::Rename { .. } => 4,
             _ => 2,
         }
@@ -201,34 +206,40 @@ impl Arguments {
     ///
     /// # Panics
     /// When there is no such procedure; the caller must have refused such a call.
-    pub(crate) fn decode(procedure: u32, record: &[u8], at: usize) -> Result<Self, XdrError> {
+    pub(crate) fn decode(procedure: u32, record: &[u8], at: usize) -> Result<NfsCall, XdrError> {
         let fields = &mut Fields { reader: Reader::starting_at(record, at), is_whole: record.len() < RECORD_BYTES_MAX };
-        Ok(match procedure {
-            0 => Self::Null,
-            1 => Self::GetAttributes { object: fields.handle()? },
-            2 => fields.set_attributes()?,
-            3 => Self::Lookup(fields.diropargs()?),
-            4 => Self::Access { object: fields.handle()?, wanted: fields.reader.u32()? },
-            5 => Self::ReadLink { object: fields.handle()? },
-            6 => Self::Read(fields.extent()?),
-            7 => fields.write()?,
-            8 => Self::Create { diropargs: fields.diropargs()?, creation: fields.creation()? },
-            9 => Self::MakeDirectory { diropargs: fields.diropargs()?, change: fields.change()? },
-            10 => {
-                Self::Symlink { diropargs: fields.diropargs()?, change: fields.change()?, target: fields.remaining()? }
-            }
-            11 => Self::MakeNode { diropargs: fields.diropargs()?, node: fields.node()? },
-            12 => Self::Remove(fields.diropargs()?),
-            13 => Self::RemoveDirectory(fields.diropargs()?),
-            14 => Self::Rename { from: fields.diropargs()?, to: fields.diropargs()? },
-            15 => Self::Link { object: fields.handle()?, diropargs: fields.diropargs()? },
-            16 => fields.listing(false)?,
-            17 => fields.listing(true)?,
-            18 => Self::FileSystemSpace { object: fields.handle()? },
-            19 => Self::FileSystemInformation { object: fields.handle()? },
-            20 => Self::PathLimits { object: fields.handle()? },
-            21 => Self::Commit(fields.extent()?),
-            _ => unreachable!("procedure {procedure} of NFS, which has 22"),
+        if procedure == 0 {
+            return Ok(NfsCall { handle: None, arguments: Self::Null });
+        }
+        let handle = Some(fields.handle()?);
+        Ok(NfsCall {
+            handle,
+            arguments: match procedure {
+                1 => Self::GetAttributes,
+                2 => fields.set_attributes()?,
+                3 => Self::Lookup { name: fields.remaining()? },
+                4 => Self::Access { wanted: fields.reader.u32()? },
+                5 => Self::ReadLink,
+                6 => Self::Read(fields.extent()?),
+                7 => fields.write()?,
+                8 => Self::Create { name: fields.remaining()?, creation: fields.creation()? },
+                9 => Self::MakeDirectory { name: fields.remaining()?, change: fields.change()? },
+                10 => {
+                    Self::Symlink { name: fields.remaining()?, change: fields.change()?, target: fields.remaining()? }
+                }
+                11 => Self::MakeNode { name: fields.remaining()?, node: fields.node()? },
+                12 => Self::Remove { name: fields.remaining()? },
+                13 => Self::RemoveDirectory { name: fields.remaining()? },
+                14 => Self::Rename { name: fields.remaining()?, to: fields.diropargs()? },
+                15 => Self::Link(fields.diropargs()?),
+                16 => fields.listing(false)?,
+                17 => fields.listing(true)?,
+                18 => Self::FileSystemSpace,
+                19 => Self::FileSystemInformation,
+                20 => Self::PathLimits,
+                21 => Self::Commit(fields.extent()?),
+                _ => unreachable!("procedure {procedure} of NFS, which has 22"),
+            },
         })
     }
 }
@@ -255,7 +266,7 @@ impl Fields<'_> {
     }
 
     fn extent(&mut self) -> Result<Extent, XdrError> {
-        Ok(Extent { object: self.handle()?, offset: self.reader.u64()?, count: self.reader.u32()? })
+        Ok(Extent { offset: self.reader.u64()?, count: self.reader.u32()? })
     }
 
     fn time(&mut self) -> Result<Timestamp, XdrError> {
@@ -290,9 +301,9 @@ impl Fields<'_> {
     }
 
     fn set_attributes(&mut self) -> Result<Arguments, XdrError> {
-        let (object, change) = (self.handle()?, self.change()?);
+        let change = self.change()?;
         let guard = if self.reader.bool("sattrguard")? { Some(self.time()?) } else { None };
-        Ok(Arguments::SetAttributes { object, change, guard })
+        Ok(Arguments::SetAttributes { change, guard })
     }
 
     fn write(&mut self) -> Result<Arguments, XdrError> {
@@ -346,13 +357,12 @@ impl Fields<'_> {
     }
 
     fn listing(&mut self, with_attributes: bool) -> Result<Arguments, XdrError> {
-        let (directory, cookie) = (self.handle()?, self.reader.u64()?);
+        let cookie = self.reader.u64()?;
         // The client's copy of the verifier is ignored: cookies stay valid while entries come and go.
         let _verifier: [u8; 8] = self.reader.fixed()?;
         let first = self.reader.u32()?;
         let second = if with_attributes { self.reader.u32()? } else { first };
         Ok(Arguments::List(ListingRequest {
-            directory,
             cookie,
             directory_bytes_max: if with_attributes { first } else { u32::MAX },
             result_bytes_max: second.min(LISTING_BYTES_MAX),

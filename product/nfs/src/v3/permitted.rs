@@ -1,4 +1,5 @@
-//! Failures of procedures: the statuses that each procedure of NFS may return, and the body of a failed call.
+//! A procedure in progress, and its failures: the statuses that each procedure of NFS may return, and the body of a
+//! failed call.
 //!
 //! Owns: the lists of RFC 1813 (section 3.3), the further statuses that are returned, the status that replaces another;
 //! the body with one object's attributes; the refusal of data operations on other kinds of objects.
@@ -94,16 +95,18 @@ impl NfsStatus {
     }
 }
 
+/// A procedure in progress.
+pub(crate) struct Procedure<'a, P: Platform> {
+    /// The object of the call's first handle.
+    pub(crate) object: &'a Arc<Inode<P>>,
+    pub(crate) draft: &'a mut Draft,
+}
+
 /// Writes the results of a call that failed and has an object's attributes for that.
-pub(crate) async fn failed<P: Platform>(
-    on: &impl Operations<P>,
-    draft: &mut Draft,
-    inode: &Arc<Inode<P>>,
-    stop: Stop,
-) -> Ended {
+pub(crate) async fn failed<P: Platform>(on: &impl Operations<P>, call: &mut Procedure<'_, P>, stop: Stop) -> Ended {
     let Stop::Failed(status) = stop else { return Err(stop) };
-    let attributes = attributes_if_any(on, inode).await?;
-    draft.status(status).post_op(attributes.as_ref());
+    let attributes = attributes_if_any(on, call.object).await?;
+    call.draft.status(status).post_op(attributes.as_ref());
     Ok(())
 }
 

@@ -258,6 +258,7 @@ impl Draft {
     /// Moves the reply to a buffer of its own. Returns the writer with the replies before it, too.
     pub(crate) fn moved(mut self, buffer: Vec<u8>) -> (Writer, Self) {
         let mut writer = Writer::reusing(buffer);
+        writer.reserve(REPLY_BYTES_USUAL);
         writer.raw(self.writer.since(self.start));
         self.writer.truncate(self.start);
         (self.writer, Self { writer, start: 0, status: self.status, data: self.data })

@@ -19,8 +19,8 @@ use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Stability, Stop, Task, consistency_now};
 use crate::status::NfsStatus;
 use crate::v3::arguments::Extent;
-use crate::v3::permitted::{check_regular, failed};
-use crate::wire::reply::{Data, Draft};
+use crate::v3::permitted::{Procedure, check_regular, failed};
+use crate::wire::reply::Data;
 use crate::wire::xdr::Field;
 
 /// Bytes to read from the volume for a request of `count` bytes: at most a reply's limit, and none past the largest
@@ -37,25 +37,24 @@ fn writable(offset: u64, count: u32) -> Result<(), NfsStatus> {
     }
 }
 
-pub(super) async fn read<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, extent: Extent) -> Ended {
-    let inode = on.resolve(extent.object).await?;
+pub(super) async fn read<P: Platform>(on: &impl Operations<P>, call: &mut Procedure<'_, P>, extent: Extent) -> Ended {
     let count = readable(extent.offset, extent.count);
-    let checked = check_regular(inode.kind());
-    let read = match checked.and_then(|()| Ok(on.volume().check_undenied(&inode, Share::READ)?)) {
+    let checked = check_regular(call.object.kind());
+    let read = match checked.and_then(|()| Ok(on.volume().check_undenied(call.object, Share::READ)?)) {
         Err(status) => Err(status.into()),
-        Ok(()) if count == 0 => read_nothing(on, &inode, extent.offset).await,
-        Ok(()) => on.read(&inode, extent.offset, count).await,
+        Ok(()) if count == 0 => read_nothing(on, call.object, extent.offset).await,
+        Ok(()) => on.read(call.object, extent.offset, count).await,
     };
     let read = match read {
         Ok(read) => read,
-        Err(stop) => return failed(on, draft, &inode, stop).await,
+        Err(stop) => return failed(on, call, stop).await,
     };
     let data = Data::from(read.bytes);
-    let writer = draft.status(NfsStatus::Ok);
+    let writer = call.draft.status(NfsStatus::Ok);
     writer.post_op(Some(&read.attributes));
     let len = data.len() as u32;
     writer.words([len, read.end_of_file.into(), len]);
-    draft.data(data);
+    call.draft.data(data);
     Ok(())
 }
 
@@ -69,34 +68,34 @@ async fn read_nothing<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>
 
 pub(super) async fn write<P: Platform>(
     on: &impl Operations<P>,
-    draft: &mut Draft,
+    call: &mut Procedure<'_, P>,
     extent: Extent,
     stability: Stability,
     data: Field,
 ) -> Ended {
-    let (inode, data) = (on.resolve(extent.object).await?, on.bytes(data));
+    let data = on.bytes(data);
     let verifier = on.volume().write_verifier();
     // A client sends bytes above the announced size again, once it sees how many were written. Bytes above the count
     // are dropped.
     let count = extent.count.min(WRITE_BYTES_MAX);
-    let checked = check_regular(inode.kind()).and_then(|()| {
+    let checked = check_regular(call.object.kind()).and_then(|()| {
         if data.len() < count as usize {
             return Err(NfsStatus::Inval);
         }
         writable(extent.offset, count)?;
-        Ok(on.volume().check_undenied(&inode, Share::WRITE)?)
+        Ok(on.volume().check_undenied(call.object, Share::WRITE)?)
     });
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
-        Ok(()) if count == 0 => match on.permit(&inode, Use::Write).await {
+        Ok(()) if count == 0 => match on.permit(call.object, Use::Write).await {
             Ok(()) => (NfsStatus::Ok, Consistency::default()),
             Err(Stop::Failed(status)) => (status, Consistency::default()),
             Err(stop) => return Err(stop),
         },
-        Ok(()) => on.write(&inode, extent.offset, &data[..count as usize], stability).await?,
+        Ok(()) => on.write(call.object, extent.offset, &data[..count as usize], stability).await?,
     };
-    let consistency = consistency_now(on, &inode, consistency).await?;
-    let writer = draft.status(status);
+    let consistency = consistency_now(on, call.object, consistency).await?;
+    let writer = call.draft.status(status);
     writer.consistency(&consistency);
     if status == NfsStatus::Ok {
         writer.u32(count);
@@ -106,21 +105,20 @@ pub(super) async fn write<P: Platform>(
     Ok(())
 }
 
-pub(super) async fn commit<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, extent: Extent) -> Ended {
-    let inode = on.resolve(extent.object).await?;
-    let (status, consistency) = match check_regular(inode.kind()) {
+pub(super) async fn commit<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>, extent: Extent) -> Ended {
+    let (status, consistency) = match check_regular(call.object.kind()) {
         Err(status) => (status, Consistency::default()),
         // No file has bytes there.
         Ok(()) if extent.offset >= FILE_BYTES_MAX => (NfsStatus::Ok, Consistency::default()),
         Ok(()) => {
             let len = u64::from(extent.count).min(FILE_BYTES_MAX - extent.offset);
-            let outcome = on.volume.commit_by(on.caller, Some(on.client), &inode, extent.offset, len).await;
+            let outcome = on.volume.commit_by(on.caller, Some(on.client), call.object, extent.offset, len).await;
             (outcome.result.into(), outcome.consistency)
         }
     };
     let verifier = on.volume.write_verifier();
-    let consistency = consistency_now(on, &inode, consistency).await?;
-    let writer = draft.status(status);
+    let consistency = consistency_now(on, call.object, consistency).await?;
+    let writer = call.draft.status(status);
     writer.consistency(&consistency);
     if status == NfsStatus::Ok {
         writer.raw(&verifier);

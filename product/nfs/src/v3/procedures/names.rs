@@ -20,33 +20,31 @@ use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_
 use crate::status::NfsStatus;
 use crate::v3::arguments::{Creation, DirOpArgs, ListingRequest, MadeNode};
 use crate::v3::encoding::POST_OP_BYTES;
-use crate::v3::permitted::failed;
+use crate::v3::permitted::{Procedure, failed};
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, Writer, opaque_bytes};
 
 type CreateOutcome<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
 
-pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, diropargs: DirOpArgs) -> Ended {
-    let directory = on.resolve(diropargs.directory).await?;
-    let (inode, attributes) = match on.lookup(&directory, diropargs.name).await {
+pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, call: &mut Procedure<'_, P>, name: Field) -> Ended {
+    let (inode, attributes) = match on.lookup(call.object, name).await {
         Ok(found) => found,
-        Err(stop) => return failed(on, draft, &directory, stop).await,
+        Err(stop) => return failed(on, call, stop).await,
     };
-    let of_directory = attributes_if_any(on, &directory).await?;
-    let writer = draft.status(NfsStatus::Ok);
+    let of_directory = attributes_if_any(on, call.object).await?;
+    let writer = call.draft.status(NfsStatus::Ok);
     writer.opaque(on.volume().handle(&inode).as_bytes());
     writer.post_op(Some(&attributes));
     writer.post_op(of_directory.as_ref());
     Ok(())
 }
 
-pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field) -> Ended {
-    let inode = on.resolve(object).await?;
-    let (target, attributes) = match on.volume.read_link(&inode).await {
+pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>) -> Ended {
+    let (target, attributes) = match on.volume.read_link(call.object).await {
         Ok(found) => found,
-        Err(error) => return failed(on, draft, &inode, error.into()).await,
+        Err(error) => return failed(on, call, error.into()).await,
     };
-    let writer = draft.status(NfsStatus::Ok);
+    let writer = call.draft.status(NfsStatus::Ok);
     writer.post_op(Some(&attributes));
     writer.opaque(&target);
     Ok(())
@@ -63,88 +61,82 @@ fn check_new(name: &[u8]) -> Result<(), NfsStatus> {
 /// Writes the results that CREATE, MKDIR, SYMLINK and MKNOD have in common.
 async fn made<P: Platform>(
     on: &Task<'_, P>,
-    draft: &mut Draft,
-    directory: &Arc<Inode<P>>,
+    call: &mut Procedure<'_, P>,
     outcome: Result<CreateOutcome<P>, NfsStatus>,
 ) -> Ended {
     let (result, consistency) = match outcome {
         Ok(Outcome { result, consistency }) => (result.map_err(NfsStatus::from), consistency),
         Err(status) => (Err(status), Consistency::default()),
     };
-    let consistency = consistency_now(on, directory, consistency).await?;
+    let consistency = consistency_now(on, call.object, consistency).await?;
     match result {
         Ok((inode, attributes)) => {
-            let writer = draft.status(NfsStatus::Ok);
+            let writer = call.draft.status(NfsStatus::Ok);
             writer.post_op_handle(on.volume.handle(&inode).as_bytes());
             writer.post_op(Some(&attributes));
             writer.consistency(&consistency);
         }
-        Err(status) => draft.status(status).consistency(&consistency),
+        Err(status) => call.draft.status(status).consistency(&consistency),
     }
     Ok(())
 }
 
 pub(super) async fn create<P: Platform>(
     on: &Task<'_, P>,
-    draft: &mut Draft,
-    diropargs: DirOpArgs,
+    call: &mut Procedure<'_, P>,
+    name: &[u8],
     creation: Creation,
 ) -> Ended {
-    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let how = match creation {
         Creation::Unchecked(change) => CreateHow::Unchecked(change),
         Creation::Guarded(change) => CreateHow::Guarded(change),
         Creation::Exclusive(verifier) => CreateHow::Exclusive { verifier, attributes: AttributeChange::default() },
     };
     let outcome = match check_new(name) {
-        Ok(()) => Ok(on.volume.create_by(on.caller, &directory, name, how).await),
+        Ok(()) => Ok(on.volume.create_by(on.caller, call.object, name, how).await),
         Err(status) => Err(status),
     };
-    made(on, draft, &directory, outcome).await
+    made(on, call, outcome).await
 }
 
 pub(super) async fn make_directory<P: Platform>(
     on: &Task<'_, P>,
-    draft: &mut Draft,
-    diropargs: DirOpArgs,
+    call: &mut Procedure<'_, P>,
+    name: &[u8],
     change: AttributeChange,
 ) -> Ended {
-    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let outcome = match check_new(name) {
-        Ok(()) => Ok(on.volume.make_directory_by(on.caller, &directory, name, change).await),
+        Ok(()) => Ok(on.volume.make_directory_by(on.caller, call.object, name, change).await),
         Err(status) => Err(status),
     };
-    made(on, draft, &directory, outcome).await
+    made(on, call, outcome).await
 }
 
 pub(super) async fn symlink<P: Platform>(
     on: &Task<'_, P>,
-    draft: &mut Draft,
-    diropargs: DirOpArgs,
+    call: &mut Procedure<'_, P>,
+    name: &[u8],
     change: AttributeChange,
-    target: Field,
+    target: &[u8],
 ) -> Ended {
-    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
-    let target = on.bytes(target);
     let checked = match target.len() {
         0 => Err(NfsStatus::Inval),
         len if len > TARGET_BYTES_MAX => Err(NfsStatus::Nametoolong),
         _ => check_new(name),
     };
     let outcome = match checked {
-        Ok(()) => Ok(on.volume.symlink_by(on.caller, &directory, name, target, change).await),
+        Ok(()) => Ok(on.volume.symlink_by(on.caller, call.object, name, target, change).await),
         Err(status) => Err(status),
     };
-    made(on, draft, &directory, outcome).await
+    made(on, call, outcome).await
 }
 
 pub(super) async fn make_node<P: Platform>(
     on: &Task<'_, P>,
-    draft: &mut Draft,
-    diropargs: DirOpArgs,
+    call: &mut Procedure<'_, P>,
+    name: &[u8],
     node: MadeNode,
 ) -> Ended {
-    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let outcome = match (check_new(name), node) {
         (_, MadeNode::OtherKind) => Err(NfsStatus::Badtype),
         (Err(status), _) => Err(status),
@@ -156,76 +148,66 @@ pub(super) async fn make_node<P: Platform>(
             Err(NfsStatus::Perm)
         }
         (Ok(()), MadeNode::Special(kind, change)) => {
-            Ok(on.volume.make_special_by(on.caller, &directory, name, kind, change).await)
+            Ok(on.volume.make_special_by(on.caller, call.object, name, kind, change).await)
         }
     };
-    made(on, draft, &directory, outcome).await
+    made(on, call, outcome).await
 }
 
 /// Writes the status of a removal and its directory's consistency data.
-async fn removed<P: Platform>(
-    on: &Task<'_, P>,
-    draft: &mut Draft,
-    directory: &Arc<Inode<P>>,
-    outcome: Outcome<()>,
-) -> Ended {
-    let consistency = consistency_now(on, directory, outcome.consistency).await?;
-    draft.status(outcome.result.into()).consistency(&consistency);
+async fn removed<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>, outcome: Outcome<()>) -> Ended {
+    let consistency = consistency_now(on, call.object, outcome.consistency).await?;
+    call.draft.status(outcome.result.into()).consistency(&consistency);
     Ok(())
 }
 
-pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, diropargs: DirOpArgs) -> Ended {
-    let directory = on.resolve(diropargs.directory).await?;
-    let outcome = on.volume.remove_by(on.caller, &directory, on.bytes(diropargs.name)).await;
-    removed(on, draft, &directory, outcome).await
+pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>, name: &[u8]) -> Ended {
+    let outcome = on.volume.remove_by(on.caller, call.object, name).await;
+    removed(on, call, outcome).await
 }
 
-pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, diropargs: DirOpArgs) -> Ended {
-    let directory = on.resolve(diropargs.directory).await?;
+pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>, name: &[u8]) -> Ended {
     let refused = |error| Outcome { result: Err(error), consistency: Consistency::default() };
     // As RFC 1813 has it (section 3.3.13).
-    let outcome = match on.bytes(diropargs.name) {
+    let outcome = match name {
         b"." => refused(VolumeError::Invalid { what: "\".\" cannot be removed" }),
         b".." => refused(VolumeError::Exists),
-        name => on.volume.remove_directory_by(on.caller, &directory, name).await,
+        name => on.volume.remove_directory_by(on.caller, call.object, name).await,
     };
-    removed(on, draft, &directory, outcome).await
+    removed(on, call, outcome).await
 }
 
-pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, from: DirOpArgs, to: DirOpArgs) -> Ended {
-    let source = on.resolve(from.directory).await?;
-    let target = on.resolve(to.directory).await?;
-    let (from, to) = (on.bytes(from.name), on.bytes(to.name));
-    let (outcome, of_target) = on.volume.rename_by(on.caller, &source, from, &target, to).await;
-    let of_source = consistency_now(on, &source, outcome.consistency).await?;
+pub(super) async fn rename<P: Platform>(
+    on: &Task<'_, P>,
+    call: &mut Procedure<'_, P>,
+    from: &[u8],
+    to: DirOpArgs,
+) -> Ended {
+    let target = on.volume.resolve(on.bytes(to.directory)).await?;
+    let (outcome, of_target) = on.volume.rename_by(on.caller, call.object, from, &target, on.bytes(to.name)).await;
+    let of_source = consistency_now(on, call.object, outcome.consistency).await?;
     let of_target = consistency_now(on, &target, of_target).await?;
-    let writer = draft.status(outcome.result.into());
+    let writer = call.draft.status(outcome.result.into());
     writer.consistency(&of_source);
     writer.consistency(&of_target);
     Ok(())
 }
 
-pub(super) async fn link<P: Platform>(
-    on: &Task<'_, P>,
-    draft: &mut Draft,
-    object: Field,
-    diropargs: DirOpArgs,
-) -> Ended {
-    let inode = on.resolve(object).await?;
-    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
+pub(super) async fn link<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>, diropargs: DirOpArgs) -> Ended {
+    let (directory, name) = (on.volume.resolve(on.bytes(diropargs.directory)).await?, on.bytes(diropargs.name));
     let (result, consistency) = match check_new(name) {
         Err(status) => (Err(status), Consistency::default()),
         Ok(()) => {
-            let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, name).await;
+            let Outcome { result, consistency } = on.volume.link_by(on.caller, call.object, &directory, name).await;
             (result.map_err(NfsStatus::from), consistency)
         }
     };
     let consistency = consistency_now(on, &directory, consistency).await?;
     let (status, attributes) = match result {
         Ok(attributes) => (NfsStatus::Ok, Some(attributes)),
-        Err(status) => (status, attributes_if_any(on, &inode).await?),
+        Err(status) => (status, attributes_if_any(on, call.object).await?),
     };
-    let writer = draft.status(status);
+    let writer = call.draft.status(status);
     writer.post_op(attributes.as_ref());
     writer.consistency(&consistency);
     Ok(())
@@ -256,16 +238,15 @@ fn entries_max(request: &ListingRequest) -> usize {
     (room / entry).min(by_names).max(1)
 }
 
-pub(super) async fn list<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, request: ListingRequest) -> Ended {
-    let directory = on.resolve(request.directory).await?;
+pub(super) async fn list<P: Platform>(on: &Task<'_, P>, call: &mut Procedure<'_, P>, request: ListingRequest) -> Ended {
     let most = entries_max(&request);
-    let listed = on.volume.list_by(on.caller, &directory, request.cookie, most, request.with_attributes).await;
+    let listed = on.volume.list_by(on.caller, call.object, request.cookie, most, request.with_attributes).await;
     let listing = match listed {
         Ok(listing) => listing,
-        Err(error) => return failed(on, draft, &directory, error.into()).await,
+        Err(error) => return failed(on, call, error.into()).await,
     };
-    if let Err(status) = fill(draft, &request, &listing) {
-        draft.status(status).post_op(Some(&listing.directory));
+    if let Err(status) = fill(call.draft, &request, &listing) {
+        call.draft.status(status).post_op(Some(&listing.directory));
     }
     Ok(())
 }
