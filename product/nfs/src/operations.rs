@@ -81,7 +81,7 @@ pub(crate) trait Operations<P: Platform>: Sync {
     /// The bytes of a field of the call.
     fn bytes(&self, field: Field) -> &[u8];
 
-    /// The object of a handle.
+    /// The object of a handle that is not in memory.
     fn resolve(&self, handle: Field) -> impl Future<Output = Ended<Arc<Inode<P>>>> + Send;
 
     fn attributes(&self, inode: &Arc<Inode<P>>) -> impl Future<Output = Ended<Attributes>> + Send;
@@ -156,8 +156,8 @@ impl<P: Platform> Operations<P> for AtOnce<'_, P> {
         &self.record[field.range()]
     }
 
-    async fn resolve(&self, handle: Field) -> Ended<Arc<Inode<P>>> {
-        self.volume.try_resolve(self.bytes(handle)).ok_or(Stop::WouldWait)
+    async fn resolve(&self, _: Field) -> Ended<Arc<Inode<P>>> {
+        Err(Stop::WouldWait)
     }
 
     async fn attributes(&self, inode: &Arc<Inode<P>>) -> Ended<Attributes> {

@@ -143,6 +143,8 @@ async fn run<P: Platform, O: Operations<P>>(
 ) -> Result<(), WouldWait> {
     let mut operation = ArgOp::Unsupported;
     let (bytes_max, too_long) = compound.reply_bound();
+    // A worker begins with the operation that would wait.
+    let mut was_tried = on.task().is_ok();
     while compound.done < compound.count && compound.status == NfsStatus::Ok {
         let start = draft.mark();
         let read = codec::read_operation(on.record(), compound.at, compound.minor, &mut operation);
@@ -168,12 +170,17 @@ async fn run<P: Platform, O: Operations<P>>(
             compound.record(&operation);
             match compound.refused_before() {
                 Some(status) => Err(Stop::Failed(status)),
-                None => match operations::try_at_once(on, compound, draft, &operation) {
-                    Some(ended) => ended.map_err(Stop::Failed),
-                    None => operations::carry_out(on, compound, draft, &operation).await,
-                },
+                None => {
+                    let at_once =
+                        if was_tried { None } else { operations::try_at_once(on, compound, draft, &operation) };
+                    match at_once {
+                        Some(ended) => ended.map_err(Stop::Failed),
+                        None => operations::carry_out(on, compound, draft, &operation).await,
+                    }
+                }
             }
         };
+        was_tried = false;
         // Only what changes nothing may fail for its length afterwards.
         let done = match done {
             Ok(()) if draft.bytes() > bytes_max => Err(Stop::Failed(too_long)),
