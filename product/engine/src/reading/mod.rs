@@ -245,18 +245,19 @@ impl<P: Platform> Reading<P> {
         for _ in 0..tries {
             let want = available(file, offset, len);
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
-            if let Some(pinned) = PinnedPages::take(&self.guards, &self.base.local().hazards, &file.pages, offset, want)
+            let is_there = |page: &u64| self.word(file, *page).is_some_and(|word| word.has(PRESENT | UPTODATE));
+            // The caller has tried to take guards. A look at the pages costs less than another such try.
+            if let Some(page) = pages.clone().find(|page| !is_there(page)) {
+                found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
+                call.waits(&self.base, Delay::Read, || self.fetch(&call, page..pages.end)).await?;
+            } else if let Some(pinned) =
+                PinnedPages::take(&self.guards, &self.base.local().hazards, &file.pages, offset, want)
             {
                 let found = found.unwrap_or(Found { hits: page_count(offset, want), misses: 0, joined: 0 });
                 self.end_read(file, offset, want, Some(found));
                 return Ok(Some(pinned));
-            }
-            found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
-            let is_there = |page: &u64| self.word(file, *page).is_some_and(|word| word.has(PRESENT | UPTODATE));
-            let missing = pages.clone().find(|page| !is_there(page));
-            match missing {
-                Some(page) => call.waits(&self.base, Delay::Read, || self.fetch(&call, page..pages.end)).await?,
-                None => self.base.pass().await,
+            } else {
+                self.base.pass().await;
             }
         }
         Ok(None)
