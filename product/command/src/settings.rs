@@ -277,8 +277,8 @@ pub(crate) struct ReloadedSettings {
     pub(crate) anon: (u32, u32),
     /// Whose list of groups counts for users of other machines
     ///
-    /// A client lists at most 16 groups of a user. The server has all, from this host's files and directory services. It
-    /// asks for them again after ten minutes.
+    /// A client lists at most 16 groups of a user. The server has all, from this host's files and directory services.
+    /// It asks for them again after ten minutes.
     #[arg(long, value_name = "WHOSE", help_heading = CALLERS, default_value = "client", action = ArgAction::Set,
           value_parser = one_of(GROUPS))]
     pub(crate) groups: bool,

@@ -494,14 +494,14 @@ impl<P: Platform> Engine<P> {
     }
 
     /// Has `change` replace a range of the file's bytes on the device, as a clone does, and forgets the pages of the
-    /// range. Both ends are multiples of 4096; a file that ends before the range's end grows to it. Meanwhile no request
-    /// of the file is in flight, so `change` may not wait for one. Dirty pages of the range are dropped, so the caller
-    /// writes them first: a change that fails, or is cut off by a kill, must find them on the device. What others write
-    /// to the range meanwhile may be replaced, too. Waits as [`Engine::set_size`] does. Durable after a sync.
+    /// range. Both ends are multiples of 4096; a file that ends before the range's end grows to it. Meanwhile no
+    /// request of the file is in flight, so `change` may not wait for one. Dirty pages of the range are dropped, so the
+    /// caller writes them first: a change that fails, or is cut off by a kill, must find them on the device. What
+    /// others write to the range meanwhile may be replaced, too. Waits as [`Engine::set_size`] does. Durable after a
+    /// sync.
     ///
-    /// # Errors
-    /// The outer one is the engine's: `change` was not made, or its caller was refused since the device hangs. The inner
-    /// one is that of `change`, which has changed nothing then.
+    /// # Errors The outer one is the engine's: `change` was not made, or its caller was refused since the device hangs.
+    /// The inner one is that of `change`, which has changed nothing then.
     pub async fn replace_range<E: Send + 'static>(
         &self,
         file: &File,

@@ -1,7 +1,7 @@
 //! Changes of a file's shape: size and holes, and forgetting it.
 //!
-//! Owns: truncation and extension, punched holes, ranges that are replaced on the device, discarding a file, taking over
-//! a size that another program gave the host's file.
+//! Owns: truncation and extension, punched holes, ranges that are replaced on the device, discarding a file, taking
+//! over a size that another program gave the host's file.
 //! Does not own: the hold that stops submission (`writeback::flusher`), the host's part (`Device`).
 //! Invariants: one change of shape a file at a time, as a separate task, so that a caller that goes away leaves none
 //! half done. Pages go in pieces, and other tasks run in between. Submission stops, and requests in flight end, before

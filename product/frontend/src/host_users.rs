@@ -1,6 +1,7 @@
 //! The groups of users, as the host knows them.
 //!
-//! Owns: the seam between front ends, which need a user's groups, and the world, which may wait for a directory service.
+//! Owns: the seam between front ends, which need a user's groups, and the world, which may wait for a directory
+//! service.
 //! Does not own: how the host is asked, how long an answer is valid (worlds).
 //! Invariants: a search does not wait.
 

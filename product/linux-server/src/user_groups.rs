@@ -50,8 +50,8 @@ impl Answers {
 }
 
 impl UsersOfHost {
-    /// Asks the host for a user that most hosts have, so that the libraries for this are loaded before the process gives
-    /// up rights. May block.
+    /// Asks the host for a user that most hosts have, so that the libraries for this are loaded before the process
+    /// gives up rights. May block.
     pub fn new() -> Self {
         groups_of(0);
         let pool = WorkerPool::new("groups", THREADS, QUESTIONS_MAX);

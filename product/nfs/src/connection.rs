@@ -323,7 +323,8 @@ impl<P: Platform> Connection<P> {
         Ok((caller, self.route(call)?))
     }
 
-    /// Asks the host for the groups of the next call's user. A host that does not answer in time does not know the user.
+    /// Asks the host for the groups of the next call's user. A host that does not answer in time does not know the
+    /// user.
     #[cold]
     fn look_up(&mut self, uid: u32, host: Arc<dyn HostUsers>) {
         let platform = self.server.volume.engine().platform();

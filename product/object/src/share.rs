@@ -5,12 +5,13 @@
 //! (`collect`).
 //! Invariants: no byte of a segment moves. One part of a range is taken at one moment: as all earlier calls left the
 //! source. Bytes that are in no segment yet get a second one with the target. A segment whose extents have more than
-//! [`SHARED_BYTES_MAX`] bytes is shared no more, and its bytes are copied: the sum of live bytes never overflows
-//! (`bytes_that_a_segment_can_share_no_more_are_copied`). One range at a time is shared, so no pending part is
-//! overlooked. While a scan looks for dead segments, a shared one is noted for it (`CheckedRule::SharedIsAlive`).
+//! [`SHARED_BYTES_MAX`](crate::format::records::SHARED_BYTES_MAX) bytes is shared no more, and its bytes are copied:
+//! the sum of live bytes never overflows (`bytes_that_a_segment_can_share_no_more_are_copied`). One range at a time is
+//! shared, so no pending part is overlooked. While a scan looks for dead segments, a shared one is noted for it
+//! (`CheckedRule::SharedIsAlive`).
 //!
-//! Compaction finds the file that wrote a segment's bytes, and no other. So a segment that only later files have is left
-//! alone until they give it up.
+//! Compaction finds the file that wrote a segment's bytes, and no other. So a segment that only later files have is
+//! left alone until they give it up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,15 +20,13 @@ use crate::error::ObjectVolumeError;
 use crate::extents::{ExtentMap, MapChanges, Reach};
 use crate::file::{Cut, END, UnnamedContent};
 use crate::format::extent::{ExtentSource, SegmentId, StoredExtent};
-use crate::format::records::{LIVE_BYTES_MAX, SegmentBytes, SegmentRecord};
+use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::open::{ObjectVolume, get};
 use crate::seams::{Clock, Objects, RecordDatabase};
 use crate::state::VolumeState;
 
 /// Most extents of a part.
 const PART_EXTENTS: usize = 1_024;
-/// Most live bytes of a segment that is shared once more. A part adds less than the rest up to the bound of the record.
-pub(crate) const SHARED_BYTES_MAX: u64 = LIVE_BYTES_MAX / 2;
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Gives a range of one file the bytes of another, or of its own; the ranges do not overlap. A target that ends
@@ -74,7 +73,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                 Taken::UnknownMap => self.load(source, range.start, range.start + 1).await?,
                 Taken::UnknownBody => self.load_body(target).await?,
                 Taken::Unchecked(segments) => {
-                    if self.is_one_crowded(&segments).await? {
+                    if self.find_crowded(&segments).await?.is_some() {
                         return self.copy_part(source, range.start..end, target, to).await;
                     }
                     checked.extend(segments);
@@ -83,17 +82,17 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         }
     }
 
-    /// Whether one of these segments can be shared no more.
-    async fn is_one_crowded(&self, segments: &BTreeSet<SegmentId>) -> Result<bool, ObjectVolumeError> {
+    /// One of these segments that can be shared no more.
+    async fn find_crowded(&self, segments: &BTreeSet<SegmentId>) -> Result<Option<SegmentId>, ObjectVolumeError> {
         for segment in segments {
             let key = SegmentRecord::Live.key(*segment);
             let sum =
                 get(&self.records, &key).await?.map(|value| SegmentRecord::Live.decode(&key, &value)).transpose()?;
             if sum.is_some_and(|(_, sum)| SegmentBytes::of(sum).live > self.limits.shared_bytes) {
-                return Ok(true);
+                return Ok(Some(*segment));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Copies the first bytes of a range, at most a segment. Returns their end.

@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::control::{Broken, CheckedRule};
 use crate::file::{Cut, END, ObjectFile, ObjectWrite, UnnamedContent};
 use crate::format::extent::{ExtentSource, SEGMENT_BYTES_MAX, SegmentId, StoredExtent};
-use crate::format::records::Body;
+use crate::format::records::{Body, SHARED_BYTES_MAX};
 use crate::retry::OnWay;
 use crate::seams::Sequence;
-use crate::share::SHARED_BYTES_MAX;
 
 /// Sizes and times that tests make smaller.
 #[derive(Clone, Copy, Debug)]

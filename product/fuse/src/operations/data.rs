@@ -266,8 +266,8 @@ async fn write_fitting<P: Platform>(
     }
 }
 
-/// COPY_FILE_RANGE: from one open file to another. All of it if the files can share the blocks, otherwise at most as much
-/// as a WRITE has: the kernel asks for the rest. It asks no program for FICLONE.
+/// COPY_FILE_RANGE: from one open file to another. All of it if the files can share the blocks, otherwise at most as
+/// much as a WRITE has: the kernel asks for the rest. It asks no program for FICLONE.
 pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64, u64), len: u64) -> Outcome {
     let (source, target) = (on.opened(from.0)?, on.opened(to.0)?);
     let size = len.min(DATA_BYTES_MAX as u64) as u32;
@@ -290,8 +290,8 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
     Ok(written(bytes))
 }
 
-/// The bytes that two files share from now on; `None` if they have to be copied. A copy also meets an error that a clone
-/// has met.
+/// The bytes that two files share from now on; `None` if they have to be copied. A copy also meets an error that a
+/// clone has met.
 async fn shared<P: Platform>(
     on: &Mount<P>,
     (source, from): (&OpenFile<P>, u64),

@@ -24,12 +24,10 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use afflux_frontend::{CallKey, OwnedQueues, Party};
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
 
-pub(crate) use self::shared_call::SharedCall;
-use crate::status::NfsStatus;
+pub(crate) use self::shared_call::{CachedReply, SharedCall};
 use crate::steps::step;
 
 /// Most calls that are cached: several times the calls that a client can have unanswered (its window, and the replies
@@ -41,13 +39,6 @@ const USER_ENTRIES_MAX: usize = ENTRIES_MAX / 4;
 const ROOT_ENTRIES: usize = ENTRIES_MAX / 4;
 /// Number of oldest calls among which an answered one is searched.
 const EVICTION_TRIES: usize = 64;
-
-/// A reply that can be sent more than once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CachedReply {
-    pub(crate) record: Bytes,
-    pub(crate) status: NfsStatus,
-}
 
 /// The party that a call comes from, and the user that the server carries it out for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -134,6 +134,8 @@ pub(crate) fn decode_cut(key: &[u8], value: &[u8]) -> Result<(u64, u64), FormatE
 const LIVE_BITS: u32 = 39;
 /// Most live bytes of a segment. Files that share it count them several times.
 pub(crate) const LIVE_BYTES_MAX: u64 = (1 << LIVE_BITS) - 1;
+/// Most live bytes of a segment that is shared once more. What is shared at one time adds less than the rest.
+pub(crate) const SHARED_BYTES_MAX: u64 = LIVE_BYTES_MAX / 2;
 
 /// The value of record `s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -145,8 +147,8 @@ pub(crate) struct SegmentBytes {
 }
 
 impl SegmentBytes {
-    /// Both numbers in one sum, which batches add to. The runs of a segment have less than 2^24 bytes, and its extents at
-    /// most [`LIVE_BYTES_MAX`], so neither touches the other.
+    /// Both numbers in one sum, which batches add to. The runs of a segment have less than 2^24 bytes, and its extents
+    /// at most [`LIVE_BYTES_MAX`], so neither touches the other.
     pub(crate) fn sum(all: u64, live: i64) -> i64 {
         ((all as i64) << LIVE_BITS) + live
     }

@@ -57,8 +57,8 @@ impl Edit {
         state
     }
 
-    /// Whether a part of the edit, from its start, makes these bytes of a state. A shared range is a hole first, and then
-    /// a write for each extent; the size comes with the bytes, and after them.
+    /// Whether a part of the edit, from its start, makes these bytes of a state. A shared range is a hole first, and
+    /// then a write for each extent; the size comes with the bytes, and after them.
     fn has_part(self, state: &[u8], found: &[u8]) -> bool {
         match self {
             Self::Write { start, end, byte } => {

@@ -129,8 +129,8 @@ impl<P: Platform> Volume<P> {
         copied.result.map(|()| cloned.then(copied.consistency))
     }
 
-    /// Shares the first bytes of the range, in whole blocks. First it asks whether the tree could: until then nothing is
-    /// written back.
+    /// Shares the first bytes of the range, in whole blocks. First it asks whether the tree could: until then nothing
+    /// is written back.
     async fn share_blocks(self: &Arc<Self>, work: &CloneWork<P>, whole: u64) -> Result<Consistency, VolumeError> {
         let CloneWork { source, target, .. } = work;
         let (from, to) = (source.node.used_by(&work.reader), target.node.used_by(&work.writer));

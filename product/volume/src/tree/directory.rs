@@ -502,8 +502,9 @@ pub trait Directory: Send + Sync + 'static {
     }
 
     /// Makes a range of one file have the blocks of a range of another, or of itself, and no others; a target that ends
-    /// before grows. Offsets and length are multiples of [`CLONE_BLOCK_BYTES`](crate::CLONE_BLOCK_BYTES), and the ranges
-    /// do not overlap. An empty range only asks whether this is possible. All or nothing. `NotSupported` if the file system shares no blocks, `CrossDevice` between two.
+    /// before grows. Offsets and length are multiples of [`CLONE_BLOCK_BYTES`](crate::CLONE_BLOCK_BYTES), and the
+    /// ranges do not overlap. An empty range only asks whether this is possible. All or nothing. `NotSupported` if the
+    /// file system shares no blocks, `CrossDevice` between two.
     fn share_blocks(&self, _source: &Node, _from: u64, _target: &Node, _to: Range<u64>) -> TreeResult<'_, ()> {
         TreeResult::now(Err(VolumeError::NotSupported))
     }

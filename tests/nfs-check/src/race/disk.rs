@@ -32,8 +32,8 @@ pub(super) fn interrupts(directory: &Path) -> io::Result<Option<DiskInterrupts>>
     Ok(most_raised(&before, &fs::read_to_string("/proc/interrupts")?))
 }
 
-/// The device that raised the most interrupts between two states of `/proc/interrupts`. Fewer than one for two writes are
-/// not the disk's.
+/// The device that raised the most interrupts between two states of `/proc/interrupts`. Fewer than one for two writes
+/// are not the disk's.
 fn most_raised(before: &str, after: &str) -> Option<DiskInterrupts> {
     let raised = |(before, after): (&str, &str)| {
         let (before, after) = (counts(before)?, counts(after)?);
@@ -59,8 +59,8 @@ fn counts(line: &str) -> Option<(String, Vec<u64>)> {
     Some((words.last()?.to_string(), counts))
 }
 
-/// The file system of a directory, in words. An ext4 without a journal checks each inode freed in the last minutes before
-/// it allocates one: creations there pay for earlier removals.
+/// The file system of a directory, in words. An ext4 without a journal checks each inode freed in the last minutes
+/// before it allocates one: creations there pay for earlier removals.
 pub(super) fn file_system(directory: &Path) -> io::Result<String> {
     let found = Command::new("findmnt").args(["-nro", "FSTYPE,SOURCE", "-T"]).arg(directory).output()?;
     let found = String::from_utf8_lossy(&found.stdout).into_owned();

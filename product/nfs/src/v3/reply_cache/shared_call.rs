@@ -12,9 +12,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::CachedReply;
+use crate::status::NfsStatus;
+
+/// A reply that can be sent more than once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CachedReply {
+    pub(crate) record: Bytes,
+    pub(crate) status: NfsStatus,
+}
 
 /// A running or answered call; any task that awaits it drives it. Must not own the cache.
 #[derive(Clone)]

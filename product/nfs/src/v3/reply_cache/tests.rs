@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+
 use super::*;
+use crate::status::NfsStatus;
 use crate::steps::steps_of;
 
 fn machine(last: u8) -> IpAddr {

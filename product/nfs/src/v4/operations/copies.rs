@@ -3,8 +3,8 @@
 //! Owns: their results, the part of a COPY that one call carries out.
 //! Does not own: shared blocks, the cache, durability (the volume); rights by a stateid (`opens`).
 //! Invariants: a CLONE shares all bytes or changes none, and is durable when it is answered: it has no verifier. A COPY
-//! shares blocks where it can. Otherwise it copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest. So it
-//! holds its slot for a bounded time, and lets other calls run after each piece. The copied bytes are durable after
+//! shares blocks where it can. Otherwise it copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest. So
+//! it holds its slot for a bounded time, and lets other calls run after each piece. The copied bytes are durable after
 //! a COMMIT.
 
 use std::ops::Range;

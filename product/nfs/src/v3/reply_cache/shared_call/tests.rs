@@ -1,10 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
 use futures_util::future::poll_fn;
 
 use super::*;
-use crate::status::NfsStatus;
 
 fn reply() -> CachedReply {
     CachedReply { record: Bytes::from_static(b"done"), status: NfsStatus::Ok }
