@@ -13,7 +13,8 @@ fn a_user_has_the_groups_that_the_host_lists() {
     let listed = String::from_utf8(listed.stdout).unwrap();
     let mut expected: Vec<u32> = listed.split_whitespace().map(|group| group.parse().unwrap()).collect();
     let mut found: Vec<u32> = root.gid.into_iter().chain(root.further).collect();
-    (expected.sort_unstable(), found.sort_unstable());
+    expected.sort_unstable();
+    found.sort_unstable();
     assert_eq!(found, expected);
     assert_eq!(groups_of(u32::MAX - 7), UserGroups::default(), "no such user");
 }

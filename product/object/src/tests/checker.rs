@@ -22,6 +22,7 @@ pub(super) const BATCH_CHANGES: usize = 24;
 pub(super) const DEAD_NS: u64 = 2_000 * MS;
 
 /// A change of a file.
+#[allow(clippy::large_enum_variant, reason = "a run has a few thousand")]
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Edit {
     /// Bytes of this value, or zeros that do not let the file grow.
