@@ -5,7 +5,7 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// Instructions of a page's write and of its sync by a blocked caller, up to the device.
-const WRITE_AND_SYNC: f64 = 11_460.0;
+const WRITE_AND_SYNC: f64 = 11_340.0;
 /// Of 64 pages apart from each other in one sync, for each page.
 const OF_64: f64 = 7_680.0;
 /// Covers what other threads do meanwhile, and the way in which a machine copies bytes.

@@ -21,7 +21,7 @@ fn no_seed_breaks_an_invariant() {
         seconds += outcome.end_ns / 1_000_000_000;
     }
     println!("{SEEDS} seeds: {commits} commits answered, {fences} fences, {seconds} s of virtual time");
-    assert!(commits > 10 * SEEDS && fences as u64 > 2 * SEEDS, "too little happened: {commits}, {fences}");
+    assert!(commits > 9 * SEEDS && fences as u64 > 2 * SEEDS, "too little happened: {commits}, {fences}");
 }
 
 #[test]

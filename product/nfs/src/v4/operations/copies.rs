@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_frontend::trace::TracedOperation;
-use afflux_volume::{CloneSide, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Share, VolumeError};
+use afflux_volume::{CloneSide, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Share};
 use bytes::Bytes;
 
 use crate::operations::{Ended, Operations, Stability, Task};
@@ -85,14 +85,12 @@ pub(super) async fn copy<P: Platform>(
     let verifier = on.volume.write_verifier();
     let from = CloneSide { caller: reader.caller, inode: &source, offset: from_offset };
     let to = CloneSide { caller: writer.caller, inode: &target, offset: to_offset };
-    let copied = match on.volume.clone_by(from, to, wanted).await.result {
-        Ok(()) => wanted,
-        // The bytes have to move.
-        Err(VolumeError::NotSupported | VolumeError::CrossDevice | VolumeError::Invalid { .. }) => {
-            let sources = from_offset..from_offset + wanted.min(COPIED_BYTES_MAX);
-            copied(&reader, &source, &writer, &target, sources, to_offset).await?
-        }
-        Err(error) => return Err(error.into()),
+    let copied = if on.volume.clone_by(from, to, wanted).await.result.is_ok() {
+        wanted
+    } else {
+        // The bytes have to move, which also meets what a clone has met.
+        let sources = from_offset..from_offset + wanted.min(COPIED_BYTES_MAX);
+        copied(&reader, &source, &writer, &target, sources, to_offset).await?
     };
     compound.record_of(&source, TracedOperation::Read, from_offset, copied, false);
     compound.record_of(&target, TracedOperation::Write, to_offset, copied, false);
