@@ -500,8 +500,9 @@ impl<P: Platform> Engine<P> {
     /// others write to the range meanwhile may be replaced, too. Waits as [`Engine::set_size`] does. Durable after a
     /// sync.
     ///
-    /// # Errors The outer one is the engine's: `change` was not made, or its caller was refused since the device hangs.
-    /// The inner one is that of `change`, which has changed nothing then.
+    /// # Errors
+    /// The outer one is the engine's: `change` was not made, or its caller was refused since the device hangs. The
+    /// inner one is that of `change`, which has changed nothing then.
     pub async fn replace_range<E: Send + 'static>(
         &self,
         file: &File,

@@ -99,8 +99,8 @@ impl<P: Platform> Reshaping<P> {
         self.reshape(file, Shape::Replaced(range, change)).await
     }
 
-    /// Nothing is stored for a later process: the caller has written the range's dirty pages, so a kill in the middle
-    /// leaves the bytes before the change, those after it, or a mixture as the device has it.
+    /// The engine stores nothing for a later process. The caller has written the range's dirty pages. So after a kill
+    /// the range has the bytes that the device has: those before the change, those after it, or a mixture.
     async fn replace_alone(
         self: &Arc<Self>,
         file: &Arc<FileInner>,

@@ -306,7 +306,8 @@ impl LinuxPlatform {
     /// more than its poll. All operations in flight on this thread's ring complete before this returns, so it may wait
     /// for readahead. They do not if this thread has a [`RetainedReactor`].
     ///
-    /// # Panics If this thread is a reactor's, or in `block_on` already.
+    /// # Panics
+    /// If this thread is a reactor's, or in `block_on` already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.try_block_on(future)
             .unwrap_or_else(|_| panic!("block_on inside a task or inside block_on would stop its thread"))

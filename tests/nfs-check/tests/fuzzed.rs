@@ -133,8 +133,8 @@ fn many_changed_streams_are_answered_alike_however_they_are_cut() {
     fuzz(number("AFFLUX_FUZZ_SEED", 2), number("AFFLUX_FUZZ_EXECUTIONS", 1_000_000));
 }
 
-/// The replies to a corpus of all procedures, as they were before version 4 came beside version 3, by their numbers: a
-/// call that takes no waiting may be answered before an earlier one.
+/// The replies to a corpus of all procedures are those from before version 4. Their order does not count: the server
+/// may answer a call that takes no waiting before an earlier one.
 #[test]
 fn replies_of_version_3_are_the_recorded_ones() {
     const RECORDED: (usize, u64) = (58, 15_317_488_977_882_370_211);

@@ -16,7 +16,7 @@
 //! Owns: the slots for transfers and for calls without data, the frames of reads in flight, the records, their sums and
 //! their lock. Also: the policy's answer, how much more than the rest syncs have used, which of their writes were
 //! passed; the law of readahead in force, whether the device hangs.
-//! Does not own: the file's part in a beginning and an end (`file`), what is learned from ends (`usage`), the pages in
+//! Does not own: the file's part in a beginning and an end (`file`), the learning from ends (`usage`), the pages in
 //! flight (`charges`), the waiting for a request to end (`writeback`), the time that is too long (the policy), the
 //! checks (`writeback::hang_watch`).
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never
@@ -231,7 +231,7 @@ impl InFlight {
     }
 
     /// Sets a request aside, unless it has ended or as many as the device has slots are. Returns its load; the caller
-    /// gives the slot back. From now on it costs nothing, and no sync waits for it ahead of other requests.
+    /// gives the slot back. From now on the request has no cost, and no sync puts it before others.
     pub(super) fn try_set_aside(&self, number: u64, now: Nanos) -> Option<Load> {
         let counted = &mut *self.counted();
         let has_slot = counted.aside < self.aside_max;

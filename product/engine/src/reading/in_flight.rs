@@ -189,7 +189,7 @@ impl<P: Platform> ReadInFlight<P> {
         }
         let (operation, error) = (self.operation(), result.err());
         base.trace_file(at, &self.file, None, || EngineEvent::Completed { operation, ns: latency_ns, error });
-        // If it was set aside, the time of its wait is not the device's, and its slot is another's.
+        // Of a request that was set aside, the latency is not the device's alone, and another request has the slot.
         let Some(at_end) = at_end else { return };
         if base.devices.policy.needs().reads {
             let unwatched_ns = base.platform.unwatched_ns().min(latency_ns);

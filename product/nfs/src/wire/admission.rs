@@ -136,8 +136,8 @@ pub struct Rules {
     pub read_only: bool,
     /// The users that this host knows.
     pub host_users: Arc<dyn HostUsers>,
-    /// Whether a user of another host has the groups that this host knows, instead of those that its call lists: at
-    /// most 16.
+    /// Whether a user of another host has the groups that this host knows. Otherwise those count that its call lists,
+    /// at most 16.
     pub has_host_groups: bool,
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn decode_cut(key: &[u8], value: &[u8]) -> Result<(u64, u64), FormatE
 const LIVE_BITS: u32 = 39;
 /// Most live bytes of a segment. Files that share it count them several times.
 pub(crate) const LIVE_BYTES_MAX: u64 = (1 << LIVE_BITS) - 1;
-/// Most live bytes of a segment that is shared once more. What is shared at one time adds less than the rest.
+/// Most live bytes of a segment that is shared once more. One part of a share adds fewer bytes than are left.
 pub(crate) const SHARED_BYTES_MAX: u64 = LIVE_BYTES_MAX / 2;
 
 /// The value of record `s`.

@@ -246,7 +246,7 @@ fn make(store: &Store, volume: &Volume, ino: u64, edit: Edit) -> Result<(), Obje
     Ok(())
 }
 
-/// Shares a range with another file, or with another range of the same one.
+/// Gives `target` a range of a random file, which may be `target` itself.
 async fn share(store: &Store, volume: &Volume, target: u64) -> Result<(), ObjectVolumeError> {
     let (source, mut at, end, mut to) = {
         let random = &mut store.world().random;

@@ -77,9 +77,9 @@ impl<P: Platform> Volume<P> {
     /// [`Volume::sync`].
     ///
     /// # Errors
-    /// [`VolumeError::NotSupported`] if the file system shares no blocks, [`VolumeError::CrossDevice`] between two file
-    /// systems, [`VolumeError::Invalid`] for offsets that are not aligned, ranges past the source's end, and ranges of
-    /// one file that overlap; otherwise those of a read and a write.
+    /// Those of a read and a write. [`VolumeError::NotSupported`] if the file system shares no blocks.
+    /// [`VolumeError::CrossDevice`] between two file systems. [`VolumeError::Invalid`] for offsets that are not
+    /// aligned, for a range past the source's end, and for ranges of one file that overlap.
     pub async fn clone_by(&self, from: CloneSide<'_, P>, to: CloneSide<'_, P>, len: u64) -> Outcome<()> {
         let target = to.inode;
         match self.clone_checked(&from, &to, len).await {

@@ -1,9 +1,9 @@
 //! A call whose reply several transmissions get.
 //!
-//! Owns: the call while it runs, then its reply; the tasks that wait for it.
+//! Owns: the running call, its reply, the tasks that wait for the reply.
 //! Does not own: which calls are cached (`reply_cache`).
-//! Invariants: whoever awaits the call drives it, one task at a time. A wake of the call reaches each task that waits,
-//! and runs their wakers without a lock: a waker may poll the call at once
+//! Invariants: each task that awaits the call may drive it, one at a time. A wake of the call reaches each task that
+//! waits, and runs their wakers without a lock: a waker may poll the call at once
 //! (`a_waker_that_polls_the_call_at_once_finds_no_lock`). A panic of the call is not caught: it ends the process.
 
 use std::future::Future;
