@@ -6,11 +6,13 @@
 //! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is
 //! named as gone.
 //! Invariants: at most one client of an owner is confirmed, and at most one is not. A client of another party or of
-//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its quota (`quota`). A
-//! party without clients takes no memory. A client that was never confirmed goes first, then one with an ended lease,
-//! then one without state. No call walks over all clients.
+//! another user has no influence on a client. A machine may have several addresses (trunking, RFC 8881 2.10.5): it is
+//! one client from each of them, if it sends its owner, its verifier and its user, which no other machine knows
+//! (`a_machine_is_one_client_from_each_of_its_addresses`). There are at most [`CLIENTS_MAX`]; each party has its quota
+//! (`quota`). A party without clients takes no memory. A client that was never confirmed goes first, then one with an
+//! ended lease, then one without state. No call walks over all clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use afflux_frontend::{Party, PersistedItem};
@@ -22,6 +24,8 @@ use crate::v4::state::persisted::{CLIENT_BYTES_MAX, Memory, Record};
 use crate::v4::state::quota::{PartyCounts, TableFull};
 
 pub(crate) const CLIENTS_MAX: usize = 4096;
+/// Most further addresses of a client. The address that was added first is forgotten for another one.
+const FURTHER_ADDRESSES_MAX: usize = 8;
 
 /// The party of the connection, and the user of the call.
 pub(crate) type Speaker = (Party, Option<u32>);
@@ -55,6 +59,8 @@ struct Client {
     owner: Arc<[u8]>,
     verifier: [u8; 8],
     party: Party,
+    /// The machine's other addresses that it has used. A later server learns them anew.
+    further: VecDeque<Party>,
     user: Option<u32>,
     is_confirmed: bool,
     /// The number for its next CREATE_SESSION.
@@ -70,7 +76,28 @@ impl Client {
     fn name(&self) -> ClientName<'_> {
         ClientName { party: self.party, own: &self.owner, verifier: self.verifier }
     }
+
+    /// Whether a party is one of its addresses.
+    fn is_of(&self, party: Party) -> bool {
+        self.party == party || self.further.contains(&party)
+    }
+
+    fn add_address(&mut self, party: Party) {
+        if !self.is_of(party) {
+            self.further.truncate(FURTHER_ADDRESSES_MAX - 1);
+            self.further.push_front(party);
+        }
+    }
+
+    /// Its run, if other addresses of its machine may be found by that.
+    fn run(&self) -> Option<MachineRun> {
+        let is_found = self.is_confirmed && matches!(self.party, Party::Machine(_));
+        is_found.then(|| (Arc::clone(&self.owner), self.verifier, self.user))
+    }
 }
+
+/// The owner, the verifier and the user of another machine's confirmed client.
+type MachineRun = (Arc<[u8]>, [u8; 8], Option<u32>);
 
 /// The name of a client's run.
 #[derive(Clone, Copy)]
@@ -96,6 +123,8 @@ pub(crate) struct Clients {
     /// By clientid.
     known: BTreeMap<u64, Client>,
     owners: ClientOwners,
+    /// The confirmed clients of other machines, whatever their addresses.
+    runs: BTreeMap<MachineRun, u64>,
     confirmed: SilenceOrder<u64>,
     unconfirmed: SilenceOrder<u64>,
     next: u64,
@@ -110,6 +139,7 @@ impl Clients {
             memory: Memory::clone(memory),
             known: BTreeMap::new(),
             owners: ClientOwners::default(),
+            runs: BTreeMap::new(),
             confirmed: SilenceOrder::default(),
             unconfirmed: SilenceOrder::default(),
             next,
@@ -140,6 +170,7 @@ impl Clients {
             owner: owner.into(),
             verifier,
             party,
+            further: VecDeque::new(),
             user,
             is_confirmed: true,
             sequenceid,
@@ -163,6 +194,9 @@ impl Clients {
     fn list(&mut self, id: u64) {
         let Some(client) = self.known.get(&id) else { return };
         self.owners.add(client.party, &client.owner, id, client.is_confirmed);
+        if let Some(run) = client.run() {
+            self.runs.entry(run).or_insert(id);
+        }
         let order = if client.is_confirmed { &mut self.confirmed } else { &mut self.unconfirmed };
         order.add(id, client.party, client.lease.heard_ns());
     }
@@ -193,6 +227,9 @@ impl Clients {
         is_idle: impl Fn(u64) -> bool,
         gone: &mut Vec<u64>,
     ) -> Result<ExchangeIdResult, NfsStatus> {
+        if let Some(same) = self.meet_again(&who, (party, user), gone) {
+            return Ok(same);
+        }
         let OwnerClientids { confirmed, unconfirmed } = self.owners.find(party, who.owner);
         let known = confirmed.map(|id| (id, &self.known[&id]));
         let is_same_user = known.is_none_or(|(_, client)| client.user == user);
@@ -229,6 +266,7 @@ impl Clients {
             owner: who.owner.into(),
             verifier: who.verifier,
             party,
+            further: VecDeque::new(),
             user,
             is_confirmed: false,
             sequenceid: 1,
@@ -241,6 +279,29 @@ impl Clients {
         Ok(ExchangeIdResult { clientid, sequenceid: 1, is_confirmed: false })
     }
 
+    /// A machine's confirmed client that introduces itself from an address of which it is not the client yet. What the
+    /// machine had at that address before its restart goes, as with a CREATE_SESSION there.
+    fn meet_again(
+        &mut self,
+        who: &ExchangeIdClient<'_>,
+        (party, user): Speaker,
+        gone: &mut Vec<u64>,
+    ) -> Option<ExchangeIdResult> {
+        if !matches!(party, Party::Machine(_)) {
+            return None;
+        }
+        let id = *self.runs.get(&(who.owner.into(), who.verifier, user))?;
+        let OwnerClientids { confirmed, unconfirmed } = self.owners.find(party, who.owner);
+        if confirmed.is_some_and(|own| self.known[&own].verifier == who.verifier) {
+            return None;
+        }
+        let before = confirmed.filter(|before| self.known[before].user == user);
+        before.into_iter().chain(unconfirmed).for_each(|before| self.forget(before, gone));
+        let client = self.known.get_mut(&id)?;
+        client.add_address(party);
+        Some(ExchangeIdResult { clientid: id, sequenceid: client.sequenceid, is_confirmed: true })
+    }
+
     fn forget(&mut self, id: u64, gone: &mut Vec<u64>) {
         self.remove(id);
         gone.push(id);
@@ -248,6 +309,9 @@ impl Clients {
 
     fn remove(&mut self, id: u64) {
         if let Some(mut client) = self.known.remove(&id) {
+            if let Some(run) = client.run().filter(|run| self.runs.get(run) == Some(&id)) {
+                self.runs.remove(&run);
+            }
             self.owners.remove(client.party, &client.owner, id);
             self.confirmed.remove(id);
             self.unconfirmed.remove(id);
@@ -343,9 +407,9 @@ impl Clients {
         self.memory.check_quota(&client.item, client.party, client.owner.len() + CLIENT_BYTES_MAX)
     }
 
-    /// The client with this number, for its own party.
+    /// The client with this number, for its own addresses.
     fn of(&mut self, id: u64, party: Party) -> Result<&mut Client, NfsStatus> {
-        self.known.get_mut(&id).filter(|it| it.party == party).ok_or(NfsStatus::StaleClientid)
+        self.known.get_mut(&id).filter(|it| it.is_of(party)).ok_or(NfsStatus::StaleClientid)
     }
 
     /// A CREATE_SESSION begins. The client was heard.

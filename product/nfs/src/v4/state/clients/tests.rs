@@ -66,6 +66,60 @@ fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
     assert_eq!(introduce(&mut clients, 1, OTHER_USER, true).1, [first]);
 }
 
+fn machine(last: u8) -> Speaker {
+    (Party::Machine([192, 0, 2, last].into()), Some(0))
+}
+
+#[test]
+fn a_machine_is_one_client_from_each_of_its_addresses() {
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    let first = confirmed(&mut clients, 1, machine(1));
+    let same = Ok(ExchangeIdResult { clientid: first, sequenceid: 2, is_confirmed: true });
+    assert_eq!(clients.create_session(first, machine(2), 2, SECOND), Err(NfsStatus::StaleClientid), "not proved yet");
+    assert_eq!(introduce(&mut clients, 1, machine(2), false), (same, vec![]));
+    assert_eq!(clients.create_session(first, machine(2), 2, SECOND), Ok(CreateSessionStep::New));
+    // Another run, another user, a user of this host: each is a client of its own.
+    for by in [machine(3), (machine(3).0, Some(9)), OTHER_PARTY] {
+        let verifier = if by == machine(3) { 2 } else { 1 };
+        let other = introduce(&mut clients, verifier, by, false).0.unwrap();
+        assert!(other.clientid != first && !other.is_confirmed, "{by:?}");
+    }
+    // The number alone proves nothing.
+    assert_eq!(clients.create_session(first, machine(3), 3, SECOND), Err(NfsStatus::StaleClientid));
+    assert_eq!(clients.destroy_clientid(first, machine(3).0, true), Err(NfsStatus::StaleClientid));
+    // After the end of the client, its run is unknown.
+    assert_eq!(clients.destroy_clientid(first, machine(2).0, true), Ok(()));
+    assert!(!introduce(&mut clients, 1, machine(2), false).0.unwrap().is_confirmed);
+}
+
+#[test]
+fn a_restarted_machine_ends_what_it_had_at_each_address_that_it_uses_again() {
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    let first = confirmed(&mut clients, 1, machine(1));
+    let strange = confirmed(&mut clients, 7, (machine(4).0, Some(9)));
+    // The next run begins at the other address.
+    let next = confirmed(&mut clients, 2, machine(2));
+    assert!(clients.lease(first).is_some(), "another address may be another machine");
+    let same = Ok(ExchangeIdResult { clientid: next, sequenceid: 2, is_confirmed: true });
+    assert_eq!(introduce(&mut clients, 2, machine(1), false), (same, vec![first]));
+    // Another user's client at an address stays.
+    assert_eq!(introduce(&mut clients, 2, machine(4), false), (same, vec![]));
+    assert!(clients.lease(strange).is_some());
+    assert_eq!(clients.owners, names_of(&clients));
+}
+
+#[test]
+fn the_addresses_of_a_client_have_a_bound() {
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    let first = confirmed(&mut clients, 1, machine(1));
+    for last in 2..=255 {
+        assert_eq!(introduce(&mut clients, 1, machine(last), false).0.unwrap().clientid, first);
+    }
+    assert_eq!(clients.known[&first].further.len(), FURTHER_ADDRESSES_MAX);
+    let speaks = |clients: &mut Clients, last| clients.create_session(first, machine(last), 2, SECOND).is_ok();
+    assert!(speaks(&mut clients, 1) && speaks(&mut clients, 255) && !speaks(&mut clients, 2));
+}
+
 #[test]
 fn an_update_needs_the_client_its_run_and_its_user() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
