@@ -61,7 +61,7 @@ const GROUPS: [(&str, bool); 2] = [("client", false), ("server", true)];
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 17] = [
+pub(crate) const OF_SERVE: [&str; 18] = [
     "listen",
     "nfs",
     "rpcbind",
@@ -78,6 +78,7 @@ pub(crate) const OF_SERVE: [&str; 17] = [
     "tls",
     "tls_required",
     "tls_clients",
+    "tls_users",
     "mount",
 ];
 
@@ -196,6 +197,13 @@ pub(crate) struct TlsSettings {
     /// TLS, and no answer without it.
     #[arg(long = "tls-clients", id = "tls_clients", value_name = "FILE", help_heading = CALLERS)]
     pub(crate) clients: Option<PathBuf>,
+    /// Carry out the calls of other machines as the user that their certificate names
+    ///
+    /// The name is in the certificate's subjectAltName, as otherName 1.3.6.1.4.1.2238.1.1.1 (USER@DOMAIN), and is a
+    /// user's name of this host; the domain does not count. What calls claim counts only with a certificate without
+    /// such a name. A user that this host does not know gets no answer.
+    #[arg(long = "tls-users", id = "tls_users", help_heading = CALLERS)]
+    pub(crate) has_users: bool,
 }
 
 impl TlsSettings {

@@ -1,7 +1,7 @@
-//! The groups of users, as the host knows them.
+//! The groups of users and the names of users and groups, as the host knows them.
 //!
-//! Owns: the seam between front ends, which need a user's groups, and the world, which may wait for a directory
-//! service.
+//! Owns: the seam between front ends, which need a user's groups or the number of a name, and the world, which may wait
+//! for a directory service.
 //! Does not own: how the host is asked, how long an answer is valid (worlds).
 //! Invariants: a search does not wait.
 
@@ -17,6 +17,15 @@ pub struct UserGroups {
     pub further: Vec<u32>,
 }
 
+/// The kind of an owner of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OwnerKind {
+    /// A user, whose number is a UID.
+    User,
+    /// A group, whose number is a GID.
+    Group,
+}
+
 /// The users that the host knows.
 pub trait HostUsers: Send + Sync {
     /// The groups of a user, if they are known now. Does not wait.
@@ -28,11 +37,15 @@ pub trait HostUsers: Send + Sync {
     /// Takes the user for unknown, since the host does not answer.
     fn give_up(&self, uid: u32);
 
+    /// The number of a user or group with this name, which has no domain. None if the host knows no such name. May take
+    /// as long as a directory service does; a caller that waits no more drops the future.
+    fn number_of(&self, kind: OwnerKind, name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
+
     /// Increases when earlier answers are to be looked up again.
     fn age(&self) -> u64;
 }
 
-/// Users whose groups are known without a question.
+/// Users whose groups are known without a question. None of them has a name.
 impl<F: Fn(u32) -> UserGroups + Send + Sync> HostUsers for F {
     fn find(&self, uid: u32) -> Option<UserGroups> {
         Some(self(uid))
@@ -43,6 +56,10 @@ impl<F: Fn(u32) -> UserGroups + Send + Sync> HostUsers for F {
     }
 
     fn give_up(&self, _uid: u32) {}
+
+    fn number_of(&self, _kind: OwnerKind, _name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>> {
+        Box::pin(std::future::ready(None))
+    }
 
     fn age(&self) -> u64 {
         0

@@ -23,7 +23,7 @@ pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
 pub use counted::{AnsweredSum, CountedRow, RowKind};
-pub use host_users::{HostUsers, UserGroups};
+pub use host_users::{HostUsers, OwnerKind, UserGroups};
 pub use journal::{
     CallJournal, CallKey, DoneStep, ENTRY_WORDS_MIN, EarlierProgress, EntryForm, EntryOwner, JournalCall,
 };

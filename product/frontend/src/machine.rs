@@ -162,8 +162,11 @@ pub trait ProtocolMachine: Send {
         false
     }
 
-    /// Further bytes of the peer come through TLS.
-    fn secured(&mut self) {}
+    /// Further bytes of the peer come through TLS. `user` is the user that the peer's certificate names, whom an
+    /// authority of the server's has proved.
+    fn secured(&mut self, user: Option<&str>) {
+        let _ = user;
+    }
 
     /// Bytes that tell the peer why its connection ends, after an error of [`ProtocolMachine::receive`].
     fn last_words(&mut self) -> Bytes {

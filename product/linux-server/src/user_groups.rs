@@ -1,4 +1,5 @@
-//! The groups of the host's users: of its files, and of directory services (LDAP and others).
+//! The groups of the host's users, and the numbers of its users and groups: of its files, and of directory services
+//! (LDAP and others).
 //!
 //! Owns: the questions to the host, the answers and their age.
 //! Does not own: which callers have these groups, how long a caller waits (the front ends).
@@ -12,13 +13,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use afflux_frontend::{HostUsers, UserGroups};
+use afflux_frontend::{HostUsers, OwnerKind, UserGroups};
 use afflux_linux_device::pool::WorkerPool;
-use nix::unistd::{Uid, User, getgrouplist};
+use nix::unistd::{Group, Uid, User, getgrouplist};
 
 /// The age at which all answers are forgotten.
 const AGE_S: u64 = 600;
-/// Most users whose groups are there.
+/// Most answers of each kind that are there.
 const ANSWERS_MAX: usize = 16_384;
 const THREADS: usize = 4;
 const QUESTIONS_MAX: usize = 256;
@@ -34,14 +35,26 @@ pub struct UsersOfHost {
 struct Answers {
     age: u64,
     of: HashMap<u32, UserGroups>,
+    /// None for a name that the host does not know.
+    numbers: HashMap<(OwnerKind, Box<str>), Option<u32>>,
 }
 
 impl Answers {
-    fn note(&mut self, age: u64, uid: u32, groups: UserGroups) {
-        if age > self.age || self.of.len() >= ANSWERS_MAX {
-            *self = Self { age, of: HashMap::new() };
+    /// Forgets all answers that are old, or too many.
+    fn make_space(&mut self, age: u64) {
+        if age > self.age || self.of.len() >= ANSWERS_MAX || self.numbers.len() >= ANSWERS_MAX {
+            *self = Self { age, ..Self::default() };
         }
+    }
+
+    fn note(&mut self, age: u64, uid: u32, groups: UserGroups) {
+        self.make_space(age);
         self.of.insert(uid, groups);
+    }
+
+    fn note_number(&mut self, age: u64, kind: OwnerKind, name: Box<str>, number: Option<u32>) {
+        self.make_space(age);
+        self.numbers.insert((kind, name), number);
     }
 
     fn find(&self, age: u64, uid: u32) -> Option<UserGroups> {
@@ -54,6 +67,7 @@ impl UsersOfHost {
     /// gives up rights. May block.
     pub fn new() -> Self {
         groups_of(0);
+        number_of(OwnerKind::Group, "root");
         let pool = WorkerPool::new("groups", THREADS, QUESTIONS_MAX);
         Self { begun: Instant::now(), answers: Arc::default(), pool }
     }
@@ -86,6 +100,20 @@ impl HostUsers for UsersOfHost {
         self.answers().note(self.age(), uid, UserGroups::default());
     }
 
+    fn number_of(&self, kind: OwnerKind, name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>> {
+        let (age, name) = (self.age(), Box::<str>::from(name));
+        let known = Some(self.answers()).filter(|answers| answers.age == age);
+        if let Some(number) = known.and_then(|answers| answers.numbers.get(&(kind, name.clone())).copied()) {
+            return Box::pin(std::future::ready(number));
+        }
+        let answers = Arc::clone(&self.answers);
+        Box::pin(self.pool.run(move || {
+            let number = number_of(kind, &name);
+            answers.lock().unwrap_or_else(PoisonError::into_inner).note_number(age, kind, name, number);
+            number
+        }))
+    }
+
     fn age(&self) -> u64 {
         self.begun.elapsed().as_secs() / AGE_S
     }
@@ -98,6 +126,14 @@ fn groups_of(uid: u32) -> UserGroups {
     let listed = CString::new(user.name).ok().and_then(|name| getgrouplist(&name, user.gid).ok()).unwrap_or_default();
     let further = listed.into_iter().map(|group| group.as_raw()).filter(|group| *group != first).collect();
     UserGroups { gid: Some(first), further }
+}
+
+/// Asks the host, also its directory services. Blocks.
+fn number_of(kind: OwnerKind, name: &str) -> Option<u32> {
+    match kind {
+        OwnerKind::User => User::from_name(name).ok().flatten().map(|user| user.uid.as_raw()),
+        OwnerKind::Group => Group::from_name(name).ok().flatten().map(|group| group.gid.as_raw()),
+    }
 }
 
 #[cfg(test)]

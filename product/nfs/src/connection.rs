@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    ByteBounds, CallJournal, CallKey, ConnectionQuota, EarlierProgress, HostUsers, Output, Party, Peer, ProtocolError,
-    ProtocolMachine, RecordedCall, trace::TracedOperation,
+    ByteBounds, CallJournal, CallKey, ConnectionQuota, EarlierProgress, HostUsers, Output, OwnerKind, Party, Peer,
+    ProtocolError, ProtocolMachine, RecordedCall, trace::TracedOperation,
 };
 use afflux_volume::{Platform, Volume};
 use bytes::{Bytes, BytesMut};
@@ -28,11 +28,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::calls::{Event, Tally};
 use crate::limits::{
-    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, CHARGES_PER_POLL_MAX, READ_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX,
-    REPLY_BYTES_SHORT, REQUEST_BYTES_PER_POLL_MAX,
+    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, CHARGES_PER_POLL_MAX, LOOK_UP_PATIENCE_NS, READ_BYTES_MAX,
+    REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT, REQUEST_BYTES_PER_POLL_MAX,
 };
 use crate::operations::{OnBehalf, Stability, wall_ns};
-use crate::server::Server;
+use crate::server::{Server, TlsUse};
 use crate::status::NfsStatus;
 use crate::v3::arguments::{self, Arguments, NfsCall};
 use crate::v3::mount;
@@ -41,7 +41,7 @@ use crate::v3::reply_cache::{CachedReply, CallOwner, Key, SharedCall};
 use crate::v3::side_protocols::{self, MountArguments};
 use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
-use crate::wire::admission::{Callers, NoCaller};
+use crate::wire::admission::{Callers, CertifiedUser, NoCaller};
 use crate::wire::batch::Batch;
 use crate::wire::outbox::{Answered, Asker, PAUSE_NS};
 use crate::wire::record;
@@ -102,8 +102,13 @@ impl ArrivedCall<'_> {
     }
 }
 
-/// The longest wait for the host's answer about a user: a directory service may be away.
-const LOOK_UP_PATIENCE_NS: u64 = 5_000_000_000;
+/// The host's answer that a call waits for.
+enum HostAnswer {
+    /// The groups of a user are known.
+    Groups,
+    /// The user that the peer's certificate names.
+    Certified(CertifiedUser),
+}
 
 /// The server's side of one connection. See [`Server::connection`].
 pub struct Connection<P: Platform> {
@@ -130,8 +135,10 @@ pub struct Connection<P: Platform> {
     quota: ConnectionQuota,
     /// Whether a call waits for quota.
     lacks_quota: bool,
-    /// The question to the host for the groups of the next call's user.
-    looks_up: Option<BoxFuture<'static, ()>>,
+    /// The question to the host that the next call waits for.
+    looks_up: Option<BoxFuture<'static, HostAnswer>>,
+    /// The user that the peer's certificate names, if such users count and the host has answered.
+    certified: Option<CertifiedUser>,
     batch: Batch,
     /// The state of its compounds, from the first one on.
     compound: Option<Compound<P>>,
@@ -162,7 +169,7 @@ impl<P: Platform> Connection<P> {
         let admitted_as_of = server.admission_changes();
         Self {
             quota: ConnectionQuota::new(server.parties.quota(party)),
-            callers: server.callers(&origin, false),
+            callers: server.callers(&origin, false, None),
             admitted_as_of,
             protection: Protection::None,
             running: Workers::new(Arc::clone(&server.volume), Arc::clone(&server.spare_workers)),
@@ -175,6 +182,7 @@ impl<P: Platform> Connection<P> {
             changed: VecDeque::new(),
             lacks_quota: false,
             looks_up: None,
+            certified: None,
             batch: Batch::default(),
             compound: None,
             now_ns: None,
@@ -189,8 +197,13 @@ impl<P: Platform> Connection<P> {
         let changes = self.server.admission_changes();
         if changes != self.admitted_as_of || self.callers.are_old() {
             self.admitted_as_of = changes;
-            self.callers = self.server.callers(&self.origin, self.protection == Protection::Secured);
+            self.find_callers();
         }
+    }
+
+    /// Takes the callers of the next calls from the server's current rules.
+    fn find_callers(&mut self) {
+        self.callers = self.server.callers(&self.origin, self.protection == Protection::Secured, self.certified);
     }
 
     fn calls_running(&self) -> usize {
@@ -333,14 +346,31 @@ impl<P: Platform> Connection<P> {
             if let Either::Right(_) = select(host.look_up(uid), pin!(patience)).await {
                 host.give_up(uid);
             }
+            HostAnswer::Groups
+        }));
+    }
+
+    /// Asks the host for the user that the peer's certificate names, at whatever domain. No call is carried out before
+    /// the answer.
+    #[cold]
+    fn look_up_certified(&mut self, user: &str) {
+        // Without other users, all calls are carried out as the server's own.
+        let Some(host) = self.server.host_users() else { return };
+        let name = user.split('@').next().unwrap_or_default().to_owned();
+        self.looks_up = Some(Box::pin(async move {
+            HostAnswer::Certified(CertifiedUser(host.number_of(OwnerKind::User, &name).await))
         }));
     }
 
     /// Waits for the host's answer about the next call's user, if it was asked. No later call overtakes that one.
     fn poll_look_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(question) = &mut self.looks_up {
-            std::task::ready!(question.poll_unpin(cx));
+            let answer = std::task::ready!(question.poll_unpin(cx));
             self.looks_up = None;
+            if let HostAnswer::Certified(user) = answer {
+                self.certified = Some(user);
+                self.find_callers();
+            }
         }
         Poll::Ready(())
     }
@@ -668,9 +698,11 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.protection == Protection::Asked
     }
 
-    fn secured(&mut self) {
+    fn secured(&mut self, user: Option<&str>) {
         self.protection = Protection::Secured;
-        self.callers = self.server.callers(&self.origin, true);
+        self.find_callers();
+        let counts = self.server.tls() == Some(TlsUse::CertificateUsers);
+        user.filter(|_| counts).into_iter().for_each(|user| self.look_up_certified(user));
     }
 }
 

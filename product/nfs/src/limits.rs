@@ -30,6 +30,9 @@ pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
 /// Memory of a call in progress in addition to the record and the reply's data: the future, the slot in the queue.
 pub(crate) const CALL_BYTES: u64 = 12 << 10;
 
+/// The longest wait for the host's answer about a user: a directory service may be away.
+pub(crate) const LOOK_UP_PATIENCE_NS: u64 = 5_000_000_000;
+
 /// Most calls of one connection that run at once; further ones stay in the received bytes.
 pub const CALLS_MAX: usize = 1024;
 /// Most calls that a poll of a connection starts; also the most that it finishes.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afflux_frontend::{
-    ByteBounds, CallJournal, CountedRow, EntryForm, EntryOwner, Parties, Peer, PersistedWords, Recording,
+    ByteBounds, CallJournal, CountedRow, EntryForm, EntryOwner, HostUsers, Parties, Peer, PersistedWords, Recording,
 };
 use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
@@ -21,7 +21,7 @@ use crate::v3::side_protocols::Mounts;
 use crate::v4::Service;
 use crate::v4::client_info::{ClientId, ClientInfo, ClientStateInfo};
 use crate::v4::service::ClientMemory;
-use crate::wire::admission::{AdmittedPeers, Callers, PeerRights};
+use crate::wire::admission::{AdmittedPeers, Callers, CertifiedUser, PeerRights};
 use crate::workers::Spares;
 
 /// Connections of one party that may be full at the same time. More connections divide the same memory: a client that
@@ -42,6 +42,9 @@ pub enum TlsUse {
     Offered,
     /// All. Before TLS, a client gets an answer to nothing but its question for it.
     Required,
+    /// All. A client of another machine whose certificate names a user has the rights of that user of this host,
+    /// whatever its calls claim.
+    CertificateUsers,
 }
 
 /// An NFSv3 and MOUNT server over one volume.
@@ -109,7 +112,13 @@ impl<P: Platform> Server<P> {
     /// once, before the first connection. No call of any version is answered before these clients have their open files
     /// again ([`Server::recovered`]).
     pub fn offer_version_4(&self, memory: ClientMemory) {
-        self.version_4.get_or_init(|| Service::begin(&self.volume, memory, &self.gate, &self.recording));
+        let host_users = self.host_users();
+        self.version_4.get_or_init(|| Service::begin(&self.volume, memory, &self.gate, &self.recording, host_users));
+    }
+
+    /// The users that the host knows, if calls are carried out as some of them.
+    pub(crate) fn host_users(&self) -> Option<Arc<dyn HostUsers>> {
+        self.admission.read().unwrap_or_else(PoisonError::into_inner).host_users()
     }
 
     /// Waits until the clients of an earlier server have their open files and locks again. Another front end over the
@@ -171,13 +180,18 @@ impl<P: Platform> Server<P> {
         admission.standing(peer) != PeerRights::Refused
     }
 
-    /// The callers of a peer under the current admission. None is answered before TLS if that is required.
-    pub(crate) fn callers(&self, peer: &Peer, is_secured: bool) -> Callers {
+    /// The callers of a peer under the current admission. None is answered before TLS if that is required. The user
+    /// that a certificate names counts more than a claim.
+    pub(crate) fn callers(&self, peer: &Peer, is_secured: bool, certified: Option<CertifiedUser>) -> Callers {
         // The canonical form makes one client of both kinds of address.
         let client = Client::named(&peer.address.to_canonical().to_string());
         let admission = self.admission.read().unwrap_or_else(PoisonError::into_inner);
-        let is_answered = is_secured || self.tls() != Some(TlsUse::Required);
+        let is_answered = is_secured || matches!(self.tls(), None | Some(TlsUse::Offered));
         let standing = if is_answered { admission.standing(peer) } else { PeerRights::Refused };
+        let standing = match certified {
+            Some(user) => standing.certified(user),
+            None => standing,
+        };
         Callers::new(standing, admission.anonymous(), admission.host_users(), client)
     }
 

@@ -1,12 +1,15 @@
 //! A server's certificate, its key, and the authority that its clients' certificates come from; the name in a
-//! certificate, for people to read.
+//! certificate, for people to read, and the user that a certificate names.
 //!
 //! Owns: reading their PEM text; the checks that certificate, key and authorities fit each other and are valid now;
-//! finding a name: the common name of the subject, else the first name of a host.
+//! finding a name: the common name of the subject, else the first name of a host; finding a user: the first such name
+//! of the subject's alternative names.
 //! Does not own: the files (the command), trust in a name: only a certificate that was verified has a name worth
 //! reading.
 //! Invariants: an error says which of the three is wrong, and why. An accepted identity serves a handshake. Any bytes
-//! give a name or none.
+//! give a name or none, and a user or none.
+//!
+//! The few values of DER that are read here need no crate: those that read certificates whole bring a dozen others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,11 +151,21 @@ fn verifier(text: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<dyn Clien
     builder.build().map_err(|error| error.to_string())
 }
 
+const OCTETS: u8 = 0x04;
+const OBJECT: u8 = 0x06;
+const UTF8: u8 = 0x0c;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-const OBJECT: u8 = 0x06;
+/// The value with a tag of its context: another name among alternative names, and its value in that.
+const CONTEXT_0: u8 = 0xa0;
+/// The extensions of a certificate.
+const CONTEXT_3: u8 = 0xa3;
 /// The object of a common name, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+/// The object of the subject's alternative names, 2.5.29.17.
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
+/// The object of a user's name, 1.3.6.1.4.1.2238.1.1.1, as FreeBSD's servers of NFS over TLS read it (rpc.tlsservd(8)).
+const USER_NAME: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x91, 0x3e, 0x01, 0x01, 0x01];
 
 /// The name in a certificate.
 pub(crate) fn name(certificate: &CertificateDer<'_>) -> Option<String> {
@@ -161,17 +174,36 @@ pub(crate) fn name(certificate: &CertificateDer<'_>) -> Option<String> {
 }
 
 /// The common name in the contents of a subject: sets of pairs of an object and a text.
-fn common_name(mut subject: &[u8]) -> Option<String> {
-    while let Some((SET, mut set, rest)) = value(subject) {
-        subject = rest;
-        while let Some((SEQUENCE, pair, rest)) = value(set) {
-            set = rest;
-            if let Some((OBJECT, COMMON_NAME, text)) = value(pair) {
-                return value(text).map(|(_, text, _)| String::from_utf8_lossy(text).into_owned());
-            }
-        }
-    }
-    None
+fn common_name(subject: &[u8]) -> Option<String> {
+    let pairs = all(SET, subject).flat_map(|set| all(SEQUENCE, set));
+    let text = pairs.filter_map(|pair| behind(COMMON_NAME, pair)).next()?;
+    value(text).map(|(_, text, _)| String::from_utf8_lossy(text).into_owned())
+}
+
+/// The user that a certificate names, as `USER@DOMAIN`.
+pub(crate) fn user<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a str> {
+    let signed = all(SEQUENCE, all(SEQUENCE, certificate).next()?).next()?;
+    let extensions = all(SEQUENCE, all(CONTEXT_3, signed).next()?).next()?;
+    let names = all(SEQUENCE, extensions).filter_map(|extension| behind(ALTERNATIVE_NAMES, extension));
+    let names = names.filter_map(|value| all(OCTETS, value).next()).filter_map(|names| all(SEQUENCE, names).next());
+    let others = names.flat_map(|names| all(CONTEXT_0, names)).filter_map(|other| behind(USER_NAME, other));
+    let mut texts = others.filter_map(|value| all(CONTEXT_0, value).next()).filter_map(|text| all(UTF8, text).next());
+    texts.next().and_then(|text| std::str::from_utf8(text).ok())
+}
+
+/// The contents of all values with this tag, among the values of `der` up to the first that cannot be read.
+fn all(tag: u8, mut der: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let values = std::iter::from_fn(move || {
+        let (tag, contents, rest) = value(der)?;
+        der = rest;
+        Some((tag, contents))
+    });
+    values.filter(move |(own, _)| *own == tag).map(|(_, contents)| contents)
+}
+
+/// The values behind an object.
+fn behind<'a>(object: &[u8], der: &'a [u8]) -> Option<&'a [u8]> {
+    value(der).filter(|(tag, contents, _)| *tag == OBJECT && *contents == object).map(|(_, _, rest)| rest)
 }
 
 /// The tag and the contents of the first value in DER, and the bytes behind it.

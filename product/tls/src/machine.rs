@@ -122,11 +122,12 @@ impl<M: ProtocolMachine> TlsMachine<M> {
     fn try_secure(&mut self) -> bool {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_handshaking()) else { return false };
         if self.listed.is_none() {
-            let name = session.peer_certificates().and_then(<[_]>::first);
-            let name = name.map(|own| identity::name(own).unwrap_or_else(|| "without a name".to_owned()));
+            let certificate = session.peer_certificates().and_then(<[_]>::first);
+            let name = certificate.map(|own| identity::name(own).unwrap_or_else(|| "without a name".to_owned()));
+            let user = certificate.and_then(|own| identity::user(own));
             self.listed = Some(self.server.add(SecuredPeer { address: self.peer.address, name }));
             end_permit(&self.server, &mut self.permit, self.spent);
-            self.inner.secured();
+            self.inner.secured(user);
         }
         true
     }

@@ -3,9 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };
 
+/// The object of a user's name among alternative names.
+const USER_NAME: [u64; 10] = [1, 3, 6, 1, 4, 1, 2238, 1, 1, 1];
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// An authority that tests trust.
@@ -56,8 +58,19 @@ impl Authority {
 
     /// A certificate with this name.
     pub fn issue(&self, name: &str, purpose: Purpose) -> Issued {
+        self.issue_to(name, None, purpose)
+    }
+
+    /// A client's certificate with this name, which also names a user.
+    pub fn issue_to_user(&self, name: &str, user: &str) -> Issued {
+        self.issue_to(name, Some(user), Purpose::Client)
+    }
+
+    fn issue_to(&self, name: &str, user: Option<&str>, purpose: Purpose) -> Issued {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
+        let of_user = user.map(|user| SanType::OtherName((USER_NAME.to_vec(), user.into())));
+        params.subject_alt_names.extend(of_user);
         params.extended_key_usages = vec![match purpose {
             Purpose::Client | Purpose::ClientInThePast => ExtendedKeyUsagePurpose::ClientAuth,
             _ => ExtendedKeyUsagePurpose::ServerAuth,

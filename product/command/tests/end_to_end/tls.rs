@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
@@ -198,6 +198,29 @@ fn only_clients_with_a_certificate_of_the_authority_are_answered() {
         said.contains("127.0.0.1 could not begin TLS: peer sent no certificates; it needs a certificate of"),
         "{said}"
     );
+}
+
+#[test]
+fn a_client_has_the_rights_of_the_user_that_its_certificate_names() {
+    if !rustix::process::geteuid().is_root() {
+        return afflux_scratch::skipped!("only root acts as several users");
+    }
+    let rig = Rig::new();
+    let ca = rig.path("ca.pem");
+    fs::set_permissions(&rig.data, Permissions::from_mode(0o777)).unwrap();
+    let server = rig.serve(&["--tls-clients", ca.to_str().unwrap(), "--tls-users"]);
+    let daemon = std::process::Command::new("id").args(["-u", "daemon"]).output().unwrap().stdout;
+    let daemon: u32 = String::from_utf8(daemon).unwrap().trim().parse().unwrap();
+    // It claims root.
+    let of_daemon = rig.authority.issue_to_user("desk", "daemon@example.org");
+    let mut through = client(&server, &rig.trust(Some(&of_daemon))).unwrap();
+    let root = through.mount("/").unwrap();
+    through.create_empty(&root, b"made").unwrap();
+    assert_eq!(fs::metadata(rig.data.join("made")).unwrap().uid(), daemon);
+    let of_nobody = rig.authority.issue_to_user("desk", "no user of this host@example.org");
+    let mut other = client(&server, &rig.trust(Some(&of_nobody))).unwrap();
+    assert_eq!(refused(other.null()), TOO_WEAK);
+    server.stop();
 }
 
 #[test]
@@ -402,9 +425,10 @@ fn files_that_do_not_serve_are_named_before_the_start() {
     let old = rig.authority.issue("server", Purpose::ServerInThePast);
     let (expired, its_key) = (write("expired.pem", &old.certificate, 0o644), write("its_key.pem", &old.key, 0o600));
     let empty = write("empty.pem", "", 0o600);
-    let table: [(&[&str], &str); 12] = [
+    let table: [(&[&str], &str); 13] = [
         (&["--tls-required"], "--tls-required takes a certificate: see --tls CERT KEY"),
         (&["--tls-clients", ca], "--tls-clients takes a certificate: see --tls CERT KEY"),
+        (&["--tls", cert, key, "--tls-users"], "--tls-users takes the authority of the clients' certificates"),
         (&["--tls", "/none.pem", key], "cannot read the certificate /none.pem: No such file or directory"),
         (&["--tls", cert, "/none.pem"], "cannot read the key /none.pem: No such file or directory"),
         (&["--tls", cert, key, "--tls-clients", "/none"], "cannot read the authority of clients /none: No such file"),

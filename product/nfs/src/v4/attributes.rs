@@ -179,14 +179,25 @@ pub(super) fn change_of(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or_default()
 }
 
+/// The changes that a client's values ask for.
+#[derive(PartialEq, Eq, Default, Debug)]
+pub(super) struct RequestedChange<'a> {
+    /// All of them but for owners whose names are no numbers.
+    pub(super) change: AttributeChange,
+    /// The name of the new owner, which only the host knows.
+    pub(super) owner: Option<&'a str>,
+    /// The name of the new group.
+    pub(super) owner_group: Option<&'a str>,
+}
+
 /// Reads the changes in a client's values, of `known` attributes that are `settable` here. A client gives a mode with
 /// its umask or a mode without one.
-pub(super) fn change(
+pub(super) fn change<'a>(
     values: &Fattr,
-    record: &[u8],
+    record: &'a [u8],
     known: &Bitmap,
     settable: [u32; BITMAP_WORDS],
-) -> Result<AttributeChange, NfsStatus> {
+) -> Result<RequestedChange<'a>, NfsStatus> {
     if values.which.has_beside(known.words) {
         return Err(NfsStatus::Attrnotsupp);
     }
@@ -195,13 +206,14 @@ pub(super) fn change(
     }
     let bytes = &record[values.values.range()];
     let mut reader = Reader::new(bytes);
-    let mut change = AttributeChange::default();
-    values.which.try_each(|number| read_one(&mut reader, number, &mut change))?;
-    if reader.position() == bytes.len() { Ok(change) } else { Err(NfsStatus::Badxdr) }
+    let mut requested = RequestedChange::default();
+    values.which.try_each(|number| read_one(&mut reader, number, &mut requested))?;
+    if reader.position() == bytes.len() { Ok(requested) } else { Err(NfsStatus::Badxdr) }
 }
 
-fn read_one(reader: &mut Reader<'_>, number: u32, change: &mut AttributeChange) -> Result<(), NfsStatus> {
+fn read_one<'a>(reader: &mut Reader<'a>, number: u32, requested: &mut RequestedChange<'a>) -> Result<(), NfsStatus> {
     let bad = |_: XdrError| NfsStatus::Badxdr;
+    let change = &mut requested.change;
     match number {
         n::SIZE => {
             let size = reader.u64().map_err(bad)?;
@@ -218,20 +230,38 @@ fn read_one(reader: &mut Reader<'_>, number: u32, change: &mut AttributeChange) 
             }
             (change.mode, change.umask) = (Some(mode), umask);
         }
-        n::OWNER => change.uid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),
-        n::OWNER_GROUP => change.gid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),
+        n::OWNER => match read_owner(reader.opaque(usize::MAX).map_err(bad)?)? {
+            Owner::Number(uid) => change.uid = Some(uid),
+            Owner::Name(name) => requested.owner = Some(name),
+        },
+        n::OWNER_GROUP => match read_owner(reader.opaque(usize::MAX).map_err(bad)?)? {
+            Owner::Number(gid) => change.gid = Some(gid),
+            Owner::Name(name) => requested.owner_group = Some(name),
+        },
         n::TIME_ACCESS_SET => change.atime = read_time(reader)?,
         _ => change.mtime = read_time(reader)?,
     }
     Ok(())
 }
 
-/// A user's number in digits, with a domain or without.
-fn read_user(name: &[u8]) -> Result<u32, NfsStatus> {
-    let digits = name.split(|byte| *byte == b'@').next().unwrap_or_default();
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let number = std::str::from_utf8(digits).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
-    number.filter(|number| *number != u32::MAX).ok_or(NfsStatus::Badowner)
+/// The owner of a file in a client's words.
+enum Owner<'a> {
+    Number(u32),
+    Name(&'a str),
+}
+
+/// A user or a group: a number in digits or a name, each with a domain or without. The domain does not count.
+fn read_owner(owner: &[u8]) -> Result<Owner<'_>, NfsStatus> {
+    let owner = std::str::from_utf8(owner).map_err(|_| NfsStatus::Badowner)?;
+    let name = owner.split('@').next().unwrap_or_default();
+    if name.is_empty() || name.len() > OWNER_NAME_BYTES_MAX {
+        return Err(NfsStatus::Badowner);
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(Owner::Name(name));
+    }
+    let number = name.parse().ok().filter(|number| *number != u32::MAX);
+    number.map(Owner::Number).ok_or(NfsStatus::Badowner)
 }
 
 fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, NfsStatus> {
@@ -247,6 +277,8 @@ fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, NfsStatus> {
     }
 }
 
+/// Most bytes of a user's or group's name.
+const OWNER_NAME_BYTES_MAX: usize = 256;
 /// Most bytes of the set of attributes and the values of all of them, with a handle of 128 bytes.
 const BYTES_MAX: usize = 512;
 /// The attributes that Linux's client asks for with most calls.

@@ -8,13 +8,14 @@
 //! are asked under the lock of the state, and never the reverse.
 
 use std::hash::Hasher;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use afflux_frontend::{CallJournal, FoundItem, Party, PersistedWords, Recording};
+use afflux_frontend::{CallJournal, FoundItem, HostUsers, OwnerKind, Party, PersistedWords, Recording};
 use afflux_volume::{
     Held, HolderId, KnobId, Locks, Nanos, Platform, Share, ShareRefusal, Timestamp, Volume, VolumeError, WhichKnob,
 };
-use futures_util::future::{BoxFuture, OptionFuture};
+use futures_util::future::{BoxFuture, Either, OptionFuture, select};
 use siphasher::sip::SipHasher13;
 
 use super::client_state::{ENDS_MAX, State, StateTable};
@@ -26,7 +27,7 @@ use super::state::opens::{HeldFile, OpenRights, Opener};
 use super::state::persisted::{PersistedRecords, ServerMemory};
 use super::state::stateids::{Stateid, StateidKind, StateidOther};
 use crate::call_gate::CallGate;
-use crate::limits::NfsKnob;
+use crate::limits::{LOOK_UP_PATIENCE_NS, NfsKnob};
 use crate::status::NfsStatus;
 use crate::v4::opnum::Counts;
 use crate::v4::state::persisted::{CALL_FORM, CALL_WORDS};
@@ -111,6 +112,8 @@ pub(crate) struct Service<P: Platform> {
     list: Option<Arc<dyn ClientList>>,
     /// The calls that a later server finds.
     pub(super) journal: Option<Arc<CallJournal>>,
+    /// The users that the host knows; none if calls are carried out as no other user.
+    host_users: Option<Arc<dyn HostUsers>>,
     pub(super) root: PseudoRoot,
     /// Names this server to clients, over restarts.
     pub(super) name: [u8; 16],
@@ -130,6 +133,7 @@ impl<P: Platform> Service<P> {
         ClientMemory { previous_names, list, words, told }: ClientMemory,
         gate: &Arc<CallGate>,
         recording: &Arc<Recording>,
+        host_users: Option<Arc<dyn HostUsers>>,
     ) -> Arc<Self> {
         let hash_key = volume.hash_key();
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
@@ -150,6 +154,7 @@ impl<P: Platform> Service<P> {
             hash_key,
             state: Mutex::new(state),
             journal,
+            host_users,
             list,
             counts: Counts::new(),
             recording: Arc::clone(recording),
@@ -162,6 +167,20 @@ impl<P: Platform> Service<P> {
             None => service.begin_tasks(),
         }
         service
+    }
+
+    /// The number of a user or a group that a client names. A host that does not answer in time may do so later.
+    ///
+    /// # Errors
+    /// `BADOWNER` for a name that the host does not know, `DELAY` without an answer.
+    pub(super) async fn owner_of(&self, kind: OwnerKind, name: &str) -> Result<u32, NfsStatus> {
+        let host = self.host_users.as_ref().ok_or(NfsStatus::Badowner)?;
+        let platform = self.volume.engine().platform();
+        let patience = platform.sleep_until(platform.now().after(LOOK_UP_PATIENCE_NS));
+        match select(host.number_of(kind, name), pin!(patience)).await {
+            Either::Left((number, _)) => number.ok_or(NfsStatus::Badowner),
+            Either::Right(_) => Err(NfsStatus::Delay),
+        }
     }
 
     /// Finds the files of an earlier server's opens, and brings the clients back. No call starts before that.

@@ -262,7 +262,23 @@ pub(crate) enum PeerRights {
     },
 }
 
+/// The user of this host that a verified certificate names; none if the host knows no such user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CertifiedUser(pub(crate) Option<u32>);
+
 impl PeerRights {
+    /// The rights of a peer whose certificate names a user. A peer whose claims count as they are is that user instead.
+    /// A name that this host does not know has no rights.
+    pub(crate) fn certified(self, CertifiedUser(user): CertifiedUser) -> Self {
+        let Self::Admitted { acts: ActingUser::AsClaimed { squash, .. }, read_only } = self else { return self };
+        let acts = match user {
+            None => return Self::Refused,
+            Some(ROOT) if squash == Squash::Root => ActingUser::Anonymously,
+            Some(uid) => ActingUser::AsUser { uid },
+        };
+        Self::Admitted { acts, read_only }
+    }
+
     /// Whether callers have the groups that the host knows.
     fn has_host_groups(&self) -> bool {
         let Self::Admitted { acts, .. } = self else { return false };

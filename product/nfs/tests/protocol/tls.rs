@@ -1,9 +1,15 @@
 //! The question for TLS, and calls before and after the handshake.
 
-use afflux_frontend::ProtocolMachine;
-use afflux_nfs::{AdmittedPeers, ClientMemory, Rules, TlsUse};
+use std::future::Future;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::peer::{NFS, Peer, call_record, marked};
+use afflux_frontend::{HostUsers, OwnerKind, ProtocolMachine, UserGroups};
+use afflux_nfs::{AdmittedPeers, ClientMemory, Rules, Squash, TlsUse};
+use nfs3_types::nfs3::{MKDIR3args, diropargs3, sattr3};
+
+use crate::peer::{NFS, Peer, call_record, marked, packed};
 use crate::world::{CLIENT, World};
 
 const TLS: u32 = 7;
@@ -49,7 +55,7 @@ fn a_client_that_asks_is_told_to_begin() {
         assert!(!peer.connection.is_to_be_secured());
         assert_eq!(ask(&mut peer, &probe(program, version)), begin());
         assert!(peer.connection.is_to_be_secured());
-        peer.connection.secured();
+        peer.connection.secured(None);
         assert!(!peer.connection.is_to_be_secured());
         peer.root();
         // There is one handshake on a connection.
@@ -130,10 +136,75 @@ fn where_tls_is_required_nothing_else_is_answered_before_it() {
     world.server.admit(afflux_nfs::AdmittedPeers::AnyPeer);
     assert_eq!(ask(&mut peer, &call_record(1, NFS, 0, &[])), refused(TOO_WEAK));
     assert_eq!(ask(&mut peer, &probe(100_003, 3)), begin());
-    peer.connection.secured();
+    peer.connection.secured(None);
     peer.root();
     world.server.admit(afflux_nfs::AdmittedPeers::AnyPeer);
     peer.root();
+}
+
+/// Users with names.
+struct NamedUsers;
+
+impl HostUsers for NamedUsers {
+    fn find(&self, _uid: u32) -> Option<UserGroups> {
+        Some(UserGroups { gid: Some(4003), further: vec![4004] })
+    }
+
+    fn look_up(&self, _uid: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn give_up(&self, _uid: u32) {}
+
+    fn number_of(&self, kind: OwnerKind, name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>> {
+        let number = [("anna", 4002), ("root", 0)].iter().find(|(own, _)| kind == OwnerKind::User && *own == name);
+        Box::pin(std::future::ready(number.map(|(_, number)| *number)))
+    }
+
+    fn age(&self) -> u64 {
+        0
+    }
+}
+
+// rule: where users of certificates count, no claim of a call makes its caller another user
+#[test]
+fn a_client_whose_certificate_names_a_user_is_that_user() {
+    const NOBODY: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return afflux_scratch::skipped!("only root has files of several users");
+    }
+    let users: Arc<dyn HostUsers> = Arc::new(NamedUsers);
+    let rules = |squash| Rules {
+        any_port: true,
+        squash,
+        networks: vec!["0.0.0.0/0".parse().unwrap()],
+        ..Rules::of_callers(Arc::clone(&users))
+    };
+    let made_by = |how, squash, user: Option<&str>| {
+        let world = World::new();
+        let root = Peer::new(&world, CLIENT).root();
+        world.server.offer_tls(how);
+        std::fs::set_permissions(&world.path, PermissionsExt::from_mode(0o777)).unwrap();
+        world.server.admit(rules(squash).into());
+        let mut peer = Peer::new(&world, CLIENT);
+        assert_eq!(ask(&mut peer, &probe(100_003, 3)), begin());
+        peer.connection.secured(user);
+        // MKDIR as user 4009.
+        let place = diropargs3 { dir: root, name: b"made".to_vec().into() };
+        let made = packed(&MKDIR3args { where_: place, attributes: sattr3::default() });
+        let credential = words(&[1, 20, 0, 0, 4009, 4009, 0, 0, 0]);
+        let reply = ask(&mut peer, &[&words(&[1, 0, 2, 100_003, 3, 9])[..], &credential, &made].concat());
+        let made = std::fs::metadata(world.path.join("made")).ok().map(|made| made.uid());
+        (reply[4..] == words(&[1, 1, 1, 5])[..], made)
+    };
+    let certified = TlsUse::CertificateUsers;
+    assert_eq!(made_by(certified, Squash::Root, Some("anna@example.org")), (false, Some(4002)));
+    assert_eq!(made_by(certified, Squash::Root, Some("root")), (false, Some(NOBODY)));
+    assert_eq!(made_by(certified, Squash::None, Some("root")), (false, Some(0)));
+    assert_eq!(made_by(certified, Squash::All, Some("anna")), (false, Some(NOBODY)));
+    assert_eq!(made_by(certified, Squash::Root, None), (false, Some(4009)), "it names nobody");
+    assert_eq!(made_by(certified, Squash::Root, Some("stranger")), (true, None));
+    assert_eq!(made_by(TlsUse::Required, Squash::Root, Some("anna")), (false, Some(4009)), "names do not count");
 }
 
 // rule: a peer that is not admitted is not told to begin TLS

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use afflux_frontend::{HostUsers, UserGroups};
-use afflux_nfs::{Rules, Squash};
+use afflux_frontend::{HostUsers, OwnerKind, UserGroups};
+use afflux_nfs::{ClientMemory, Rules, Squash};
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, Session, Stateid, compound};
 use afflux_nfs_client::{Client, User};
 
@@ -56,9 +56,56 @@ impl HostUsers for SlowHost {
         panic!("the host answers in time");
     }
 
+    fn number_of(&self, kind: OwnerKind, name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>> {
+        let number = match (kind, name) {
+            (OwnerKind::User, "anna") => Some(4002),
+            (OwnerKind::Group, "staff") => Some(4003),
+            _ => None,
+        };
+        let (sender, answered) = oneshot::channel();
+        self.asked.lock().unwrap().push(sender);
+        Box::pin(answered.map(move |_| number))
+    }
+
     fn age(&self) -> u64 {
         0
     }
+}
+
+/// SETATTR of an owner and a group, each by its name.
+fn change_owner(compound: Compound, owner: &[u8], group: &[u8]) -> Compound {
+    let text =
+        |name: &[u8]| [&(name.len() as u32).to_be_bytes()[..], name, &vec![0; name.len().wrapping_neg() & 3]].concat();
+    let values = [text(owner), text(group)].concat();
+    let head = [2, 0, 1 << 4 | 1 << 5, values.len() as u32].map(u32::to_be_bytes).concat();
+    compound.raw(34, &[&[0; 16][..], &head, &values].concat())
+}
+
+#[test]
+fn a_change_of_owners_by_name_waits_for_the_host_and_takes_both_or_none() {
+    const BADOWNER: u32 = 10_039;
+    if !rustix::process::geteuid().is_root() {
+        return afflux_scratch::skipped!("only root has files of several users");
+    }
+    let host = Arc::new(SlowHost::default());
+    let world = World::new();
+    let rules = Rules { any_port: true, squash: Squash::None, ..Rules::of_callers(host.clone()) };
+    world.server.admit(rules.into());
+    world.server.offer_version_4(ClientMemory::default());
+    let path = world.path.join("given");
+    std::fs::write(&path, b"bytes").unwrap();
+    let owners = || std::fs::metadata(&path).map(|found| (found.uid(), found.gid())).unwrap();
+    let mut session = session_of(&world, 0, 2);
+    let answers = std::thread::spawn(move || {
+        [(&b"anna@example.org"[..], &b"nobody here"[..]), (b"12", b"anna"), (b"anna@example.org", b"staff")]
+            .map(|(owner, group)| session.call(change_owner(root().lookup(b"given"), owner, group)).unwrap().status)
+    });
+    while !answers.is_finished() {
+        host.asked.lock().unwrap().drain(..).for_each(|asked| _ = asked.send(()));
+        std::thread::yield_now();
+    }
+    assert_eq!(answers.join().unwrap(), [BADOWNER, BADOWNER, 0]);
+    assert_eq!(owners(), (4002, 4003));
 }
 
 #[test]

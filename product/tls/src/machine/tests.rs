@@ -17,6 +17,7 @@ struct Echo {
     given: Vec<Bytes>,
     begins: bool,
     is_secured: bool,
+    user: Option<String>,
 }
 
 impl ProtocolMachine for Echo {
@@ -58,8 +59,9 @@ impl ProtocolMachine for Echo {
         self.begins && !self.is_secured
     }
 
-    fn secured(&mut self) {
+    fn secured(&mut self, user: Option<&str>) {
         self.is_secured = true;
+        self.user = user.map(str::to_owned);
     }
 }
 
@@ -290,7 +292,7 @@ fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
     assert_eq!(may_begin(&many), 50);
     let (mut other, mut client) = (rig.begun_from(elsewhere(7)), rig.trust(None).session());
     exchange(&mut client, &mut other, 1 << 20).unwrap();
-    assert!(other.inner.is_secured);
+    assert!(other.inner.is_secured && other.inner.user.is_none());
     // Waiting bytes stay in the sockets.
     assert!(!many[199].needs_input());
     many.drain(..150);

@@ -54,11 +54,14 @@ pub(crate) enum ServedTls {
     Required,
     /// Those with a certificate.
     WithCertificates,
+    /// Those with a certificate, as the user that it names.
+    AsCertified,
 }
 
 impl ServedTls {
     pub(crate) fn of(tls: &Tls) -> Self {
         match tls.how {
+            TlsUse::CertificateUsers => Self::AsCertified,
             _ if tls.has_clients() => Self::WithCertificates,
             TlsUse::Required => Self::Required,
             TlsUse::Offered => Self::Offered,
@@ -70,12 +73,13 @@ impl ServedTls {
             Self::Offered => "TLS for clients that ask for it",
             Self::Required => "TLS only",
             Self::WithCertificates => "TLS only, for clients with certificates",
+            Self::AsCertified => "TLS only, for clients with certificates, as the users that these name",
         }
     }
 
     /// The option of Linux's client.
     fn mount_option(self) -> &'static str {
-        if self == Self::WithCertificates { "xprtsec=mtls" } else { "xprtsec=tls" }
+        if matches!(self, Self::WithCertificates | Self::AsCertified) { "xprtsec=mtls" } else { "xprtsec=tls" }
     }
 }
 

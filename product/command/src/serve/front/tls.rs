@@ -67,6 +67,10 @@ impl Tls {
     /// # Errors
     /// A file cannot be read or does not serve, or settings are missing.
     pub(crate) fn prepared(settings: &TlsSettings) -> Outcome<Option<Self>> {
+        if settings.has_users && settings.clients.is_none() {
+            let why = "--tls-users takes the authority of the clients' certificates: see --tls-clients FILE";
+            return Err(Failure::wrong_use(why.to_owned()));
+        }
         let [certificates, key] = &settings.identity[..] else {
             let without = [(settings.is_required, "--tls-required"), (settings.clients.is_some(), "--tls-clients")];
             return match without.iter().find(|(is_given, _)| *is_given) {
@@ -75,8 +79,11 @@ impl Tls {
             };
         };
         let files = Files { certificates: certificates.clone(), key: key.clone(), clients: settings.clients.clone() };
-        let is_required = settings.is_required || settings.clients.is_some();
-        let how = if is_required { TlsUse::Required } else { TlsUse::Offered };
+        let how = match settings {
+            TlsSettings { has_users: true, .. } => TlsUse::CertificateUsers,
+            TlsSettings { is_required: true, .. } | TlsSettings { clients: Some(_), .. } => TlsUse::Required,
+            _ => TlsUse::Offered,
+        };
         let looked = Mutex::new(Looked { in_force: files.stamps(), wrong: None, told_days: None });
         let report = report_failed(files.clients.clone());
         let server = files.identity().and_then(|own| TlsServer::new(&own, report).map_err(|wrong| files.wrong(&wrong)));

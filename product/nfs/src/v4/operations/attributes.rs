@@ -1,7 +1,7 @@
 //! GETATTR, SETATTR, VERIFY, NVERIFY, ACCESS, and extended attributes: GETXATTR, SETXATTR, LISTXATTRS, REMOVEXATTR (RFC
 //! 8276).
 //!
-//! Owns: their results, the fraction of a list that one call returns.
+//! Owns: their results, the fraction of a list that one call returns; the numbers of owners that a client names.
 //! Does not own: the form of attributes (`v4::attributes`), rights and extended attributes (the host, by the volume),
 //! the switch for these (a knob).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
@@ -11,13 +11,14 @@
 
 use std::sync::Arc;
 
+use afflux_frontend::OwnerKind;
 use afflux_volume::{AttributeChange, Attributes, Before, Inode, Kind, Nanos, Outcome, Platform, Share, XattrChange};
 use bytes::Bytes;
 
 use crate::operations::{self, Ended, Operations, Task, consistency_now};
 use crate::status::NfsStatus;
-use crate::v4::attributes::{self, OfHost, Shown, number as n};
-use crate::v4::codec::{Bitmap, Fattr};
+use crate::v4::attributes::{self, OfHost, RequestedChange, Shown, number as n};
+use crate::v4::codec::{BITMAP_WORDS, Bitmap, Fattr};
 use crate::v4::compound::{Compound, Object, check_regular, write_change};
 use crate::v4::operations::opens::{Right, right_of};
 use crate::v4::state::stateids::Stateid;
@@ -136,6 +137,26 @@ pub(super) async fn access<P: Platform>(
     Ok(())
 }
 
+/// The change that a client's values ask for, of attributes that are `settable` here. Waits for the host's answer about
+/// owners that have names.
+pub(super) async fn requested_change<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    values: &Fattr,
+    settable: [u32; BITMAP_WORDS],
+) -> Result<AttributeChange, NfsStatus> {
+    let RequestedChange { mut change, owner, owner_group } =
+        attributes::change(values, on.record, &compound.known(), settable)?;
+    let service = &compound.service;
+    if let Some(name) = owner {
+        change.uid = Some(service.owner_of(OwnerKind::User, name).await?);
+    }
+    if let Some(name) = owner_group {
+        change.gid = Some(service.owner_of(OwnerKind::Group, name).await?);
+    }
+    Ok(change)
+}
+
 pub(super) async fn setattr<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
@@ -143,7 +164,7 @@ pub(super) async fn setattr<P: Platform>(
     stateid: Stateid,
     values: Fattr,
 ) -> Ended {
-    let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE)?;
+    let change = requested_change(on, compound, &values, attributes::SETTABLE).await?;
     let inode = match compound.object()? {
         Object::Above => return Err(NfsStatus::Rofs.into()),
         // An open may be from before the export's rules.

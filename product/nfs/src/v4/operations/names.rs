@@ -22,7 +22,7 @@ use crate::status::NfsStatus;
 use crate::v4::attributes::{self, OfHost, Shown, number as n};
 use crate::v4::codec::{Bitmap, CreateType, Fattr, ReaddirArgs};
 use crate::v4::compound::{Compound, Object, check_directory, check_name, write_change};
-use crate::v4::operations::attributes::of_host;
+use crate::v4::operations::attributes::{of_host, requested_change};
 use crate::v4::operations::opens::unchanged;
 use crate::v4::pseudo_root::{self, mounted_on};
 use crate::wire::reply::Draft;
@@ -38,7 +38,7 @@ pub(super) async fn create<P: Platform>(
 ) -> Ended {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
-    let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE_NEW)?;
+    let change = requested_change(on, compound, &values, attributes::SETTABLE_NEW).await?;
     let (caller, name) = (&compound.changing(on.caller), on.bytes(name));
     let Outcome { result, consistency } = match kind {
         CreateType::Dir => on.volume.make_directory_by(caller, &directory, name, change).await,

@@ -14,11 +14,12 @@ use afflux_volume::{
 };
 
 use super::super::attributes::{self, number as n};
-use super::super::codec::{Bitmap, OpenArgs, OpenClaim, OpenFlag};
+use super::super::codec::{Bitmap, Fattr, OpenArgs, OpenClaim, OpenFlag};
 use super::super::compound::{Compound, Object};
 use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Stateid, StateidKind, StateidOther};
+use super::attributes::requested_change;
 use crate::operations;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::NfsStatus;
@@ -293,20 +294,20 @@ async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>
 async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field, how: OpenFlag) -> Ended<Opened<P>> {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
-    let (caller, record, known) = (&compound.changing(on.caller), on.record, compound.known());
-    let of_new = |values| attributes::change(&values, record, &known, attributes::SETTABLE_NEW);
+    let caller = &compound.changing(on.caller);
+    let of_new = async |values: &Fattr| requested_change(on, compound, values, attributes::SETTABLE_NEW).await;
     match how {
         OpenFlag::Unchecked(values) => {
-            let change = of_new(values)?;
+            let change = of_new(&values).await?;
             unchecked(on, caller, compound.before(), &directory, name, change, values.which).await
         }
         OpenFlag::Guarded(values) => {
-            let change = of_new(values)?;
+            let change = of_new(&values).await?;
             guarded(on, caller, &directory, name, change, values.which).await.map_err(Stop::from)
         }
         OpenFlag::Exclusive { verifier, attributes: values } => {
             let (attributes, set) = match values {
-                Some(it) => (attributes::change(&it, record, &known, attributes::SETTABLE_EXCLUSIVELY)?, it.which),
+                Some(it) => (requested_change(on, compound, &it, attributes::SETTABLE_EXCLUSIVELY).await?, it.which),
                 None => Default::default(),
             };
             let how = CreateHow::Exclusive { verifier, attributes };

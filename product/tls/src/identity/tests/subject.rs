@@ -1,4 +1,26 @@
-use super::super::common_name;
+use afflux_tls_client::Authority;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::super::{common_name, user};
+
+#[test]
+fn a_certificate_names_a_user_or_none_and_any_piece_of_it_names_no_other() {
+    let authority = Authority::new();
+    let of_user = authority.issue_to_user("desk", "anna@example.org");
+    let der = CertificateDer::from_pem_slice(of_user.certificate.as_bytes()).unwrap();
+    assert_eq!(user(&der), Some("anna@example.org"));
+    let other = authority.issue("desk", afflux_tls_client::Purpose::Client);
+    assert_eq!(user(&CertificateDer::from_pem_slice(other.certificate.as_bytes()).unwrap()), None);
+    for end in 0..der.len() {
+        let cut = CertificateDer::from(der[..end].to_vec());
+        assert_eq!(user(&cut), None, "{end}");
+        let mut flipped = der.to_vec();
+        flipped[end] ^= 0xff;
+        // Whatever it says: it ends.
+        user(&CertificateDer::from(flipped));
+    }
+}
 
 #[test]
 fn finds_the_common_name_among_others() {

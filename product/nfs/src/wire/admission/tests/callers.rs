@@ -2,6 +2,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
 
+use afflux_frontend::OwnerKind;
+
 use super::super::*;
 
 const ANONYMOUS: (u32, u32) = (65_534, 65_533);
@@ -83,6 +85,9 @@ fn a_caller_waits_for_the_hosts_answer_and_for_a_new_one_when_that_is_old() {
             Box::pin(std::future::pending())
         }
         fn give_up(&self, _uid: u32) {}
+        fn number_of(&self, _kind: OwnerKind, _name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>> {
+            Box::pin(std::future::ready(None))
+        }
         fn age(&self) -> u64 {
             self.0.lock().unwrap().1
         }
