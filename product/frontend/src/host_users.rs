@@ -37,8 +37,8 @@ pub trait HostUsers: Send + Sync {
     /// Takes the user for unknown, since the host does not answer.
     fn give_up(&self, uid: u32);
 
-    /// The number of a user or group with this name, which has no domain. None if the host knows no such name. May take
-    /// as long as a directory service does; a caller that waits no more drops the future.
+    /// The number of the user or group with this name, which has no domain. None if the host knows no such name. The
+    /// answer may take as long as a directory service does. A caller that waits no more drops the future.
     fn number_of(&self, kind: OwnerKind, name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
 
     /// Increases when earlier answers are to be looked up again.

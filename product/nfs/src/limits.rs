@@ -30,6 +30,9 @@ pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
 /// Memory of a call in progress in addition to the record and the reply's data: the future, the slot in the queue.
 pub(crate) const CALL_BYTES: u64 = 12 << 10;
 
+/// Most bytes of an access control list in a reply: 1,024 entries.
+pub(crate) const ACL_BYTES_MAX: u32 = 4 + 1024 * 24;
+
 /// The longest wait for the host's answer about a user: a directory service may be away.
 pub(crate) const LOOK_UP_PATIENCE_NS: u64 = 5_000_000_000;
 
@@ -63,4 +66,6 @@ afflux_volume::knobs! {
         "Most connections of one party: a user of this machine at any address, or another machine (its IPv4 address, or its IPv6 network of 64 bits). There are at most 1,024 connections in all, and a sixteenth of them is for this machine's root alone. For a new connection beyond that, the party with the most connections gives one up: an idle one, one whose client does not read, or any one if the new party has fewer. If none can go, the new connection is refused.";
     Xattrs "nfs_xattrs" 0 in 0..=1 "0 or 1" Engine NextUse
         "1 offers extended attributes (`user.`) to clients of version 4.2, from their next mount on. Debian 13's `ls -l` then sends seven times as many calls.";
+    PosixAcls "nfs_posix_acls" 0 in 0..=1 "0 or 1" Engine NextUse
+        "1 offers POSIX access control lists to clients of version 4.2 that know draft-ietf-nfsv4-posix-acls, from their next mount on. Such a client may ask for the lists of each file.";
 }

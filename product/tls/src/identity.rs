@@ -2,14 +2,14 @@
 //! certificate, for people to read, and the user that a certificate names.
 //!
 //! Owns: reading their PEM text; the checks that certificate, key and authorities fit each other and are valid now;
-//! finding a name: the common name of the subject, else the first name of a host; finding a user: the first such name
-//! of the subject's alternative names.
+//! the search for a name: the common name of the subject, else the first name of a host; the search for a user: the
+//! first user's name among the subject's alternative names.
 //! Does not own: the files (the command), trust in a name: only a certificate that was verified has a name worth
 //! reading.
 //! Invariants: an error says which of the three is wrong, and why. An accepted identity serves a handshake. Any bytes
 //! give a name or none, and a user or none.
 //!
-//! The few values of DER that are read here need no crate: those that read certificates whole bring a dozen others.
+//! No crate reads the DER here: the crates that read whole certificates bring a dozen other crates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,7 +156,7 @@ const OBJECT: u8 = 0x06;
 const UTF8: u8 = 0x0c;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// The value with a tag of its context: another name among alternative names, and its value in that.
+/// The tag `[0]`: of an otherName among alternative names, and of the value in an otherName.
 const CONTEXT_0: u8 = 0xa0;
 /// The extensions of a certificate.
 const CONTEXT_3: u8 = 0xa3;

@@ -2,7 +2,8 @@
 //!
 //! Owns: which attributes there are, which a client may set, the change that values ask for; the form of each value,
 //! the position of each in a reply, the comparison with a client's values.
-//! Does not own: the values (the volume), access lists: they are not offered, so that no client asks for them.
+//! Does not own: the values (the volume), the form of access control lists (`posix_acls`): they are offered by a knob
+//! alone, since clients ask for them with each file.
 //! Invariants: a change takes each value that it names, or none. A reply has exactly the known ones of those that were
 //! asked for, in the order of their numbers (`values_stand_in_the_order_of_their_numbers`). The bytes of all attributes
 //! together have a bound.
@@ -15,6 +16,8 @@ use number as n;
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::status::NfsStatus;
 use crate::v4::codec::{BITMAP_WORDS, Bitmap, Fattr, bitmap};
+use crate::v4::owners::Principal;
+use crate::v4::posix_acls::{self, RequestedEntry};
 use crate::v4::pseudo_root;
 use crate::v4::state::leases::LEASE_SECONDS;
 use crate::wire::file_type;
@@ -44,6 +47,10 @@ pub(super) mod number {
     pub(in super::super) const CHANGE_ATTR_TYPE: u32 = 79;
     pub(in super::super) const MODE_UMASK: u32 = 81;
     pub(in super::super) const XATTR_SUPPORT: u32 = 82;
+    pub(in super::super) const ACL_TRUEFORM: u32 = 89;
+    pub(in super::super) const ACL_TRUEFORM_SCOPE: u32 = 90;
+    pub(in super::super) const POSIX_DEFAULT_ACL: u32 = 91;
+    pub(in super::super) const POSIX_ACCESS_ACL: u32 = 92;
 }
 
 pub(super) const fn set(numbers: &[u32]) -> [u32; BITMAP_WORDS] {
@@ -57,11 +64,11 @@ pub(super) const fn set(numbers: &[u32]) -> [u32; BITMAP_WORDS] {
 }
 
 /// Passes to a macro the numbers of all attributes of 4.1 that can be shown, ascending and in groups, and then those
-/// that 4.2 adds.
+/// that 4.2 adds, but for lists, which are behind all others.
 macro_rules! shown_numbers {
     ($to:ident) => {
         $to!([0 1 2 3 4 5 6 7] [8 9 10 11 15] [16 17 18 19 20 21 22 23] [26 27 28 29 30 31] [33 34 35 36 37]
-            [41 42 43 44 45 47] [51 52 53 55] [75]; [77 79 82])
+            [41 42 43 44 45 47] [51 52 53 55] [75]; [77 79 82 89 90])
     };
 }
 
@@ -76,17 +83,28 @@ const KNOWN: Bitmap = Bitmap { words: shown_numbers!(set_of_1), has_more: false 
 pub(super) const ONLY_SET: [u32; BITMAP_WORDS] = set(&[n::TIME_ACCESS_SET, n::TIME_MODIFY_SET, n::MODE_UMASK]);
 /// Attributes that a client may set.
 pub(super) const SETTABLE: [u32; BITMAP_WORDS] =
-    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::TIME_ACCESS_SET, n::TIME_MODIFY_SET]);
+    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::TIME_ACCESS_SET, n::TIME_MODIFY_SET, ACLS[0], ACLS[1]]);
 /// Those that a client may set when it makes an object.
-pub(super) const SETTABLE_NEW: [u32; BITMAP_WORDS] =
-    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::TIME_ACCESS_SET, n::TIME_MODIFY_SET, n::MODE_UMASK]);
+pub(super) const SETTABLE_NEW: [u32; BITMAP_WORDS] = with(SETTABLE, set(&[n::MODE_UMASK]));
 /// Those that a client may set with an exclusive creation, whose verifier takes the times.
 pub(super) const SETTABLE_EXCLUSIVELY: [u32; BITMAP_WORDS] =
-    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::MODE_UMASK]);
+    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::MODE_UMASK, ACLS[0], ACLS[1]]);
+/// The access control lists, in the order of their numbers.
+const ACLS: [u32; 2] = [n::POSIX_DEFAULT_ACL, n::POSIX_ACCESS_ACL];
+/// These lists.
+pub(super) const OF_ACLS: [u32; BITMAP_WORDS] = set(&ACLS);
+/// The attributes that need a look for lists.
+pub(super) const NEEDS_ACLS: [u32; BITMAP_WORDS] = set(&[n::ACL_TRUEFORM, ACLS[0], ACLS[1]]);
+/// All attributes about lists.
+const ABOUT_ACLS: [u32; BITMAP_WORDS] = set(&[n::ACL_TRUEFORM, n::ACL_TRUEFORM_SCOPE, ACLS[0], ACLS[1]]);
 /// Attributes that only the host knows.
 pub(super) const OF_HOST: [u32; BITMAP_WORDS] = set(&[16, 17, 21, 22, 23, 27, 28, 29, 34, 42, 43, 44]);
 /// Those of an entry that its directory has.
 const OF_ENTRY: [u32; BITMAP_WORDS] = set(&[n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON_FILEID]);
+
+const fn with([a, b, c]: [u32; BITMAP_WORDS], [d, e, f]: [u32; BITMAP_WORDS]) -> [u32; BITMAP_WORDS] {
+    [a | d, b | e, c | f]
+}
 
 impl Bitmap {
     pub(super) const fn of(numbers: &[u32]) -> Self {
@@ -109,13 +127,12 @@ impl Bitmap {
     }
 
     pub(super) const fn with(self, other: Self) -> Self {
-        let ([a, b, c], [d, e, f]) = (self.words, other.words);
-        Self { words: [a | d, b | e, c | f], ..self }
+        Self { words: with(self.words, other.words), ..self }
     }
 
     /// Whether the host must be asked for one of them.
     pub(super) fn needs_host(&self) -> bool {
-        self.has_any(OF_HOST)
+        self.has_any(const { with(OF_HOST, NEEDS_ACLS) })
     }
 
     /// Whether a directory's entry alone does not have all of them.
@@ -133,6 +150,11 @@ impl Bitmap {
             }
         }
         Ok(())
+    }
+
+    /// All its attributes but these.
+    pub(super) fn without(&self, words: [u32; BITMAP_WORDS]) -> Self {
+        self.only(words.map(|word| !word))
     }
 
     /// Those of its attributes that are among these.
@@ -158,14 +180,17 @@ impl Bitmap {
     }
 }
 
-/// All attributes of a minor version. From 4.2 on a server may offer extended attributes.
-pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
-    const NEWER: Bitmap = Bitmap::of(&[n::CLONE_BLKSIZE, n::CHANGE_ATTR_TYPE, n::MODE_UMASK]);
-    const WITH_XATTRS: Bitmap = NEWER.with(Bitmap::of(&[n::XATTR_SUPPORT]));
+/// All attributes of a minor version. From 4.2 on a server may offer extended attributes and access control lists.
+pub(super) fn known(minor: u32, has_xattrs: bool, has_acls: bool) -> Bitmap {
+    const OF_4_2: Bitmap = KNOWN.with(Bitmap::of(&[n::CLONE_BLKSIZE, n::CHANGE_ATTR_TYPE, n::MODE_UMASK]));
+    const XATTRS: [u32; BITMAP_WORDS] = set(&[n::XATTR_SUPPORT]);
+    let if_offered = |words, is_offered| if is_offered { words } else { [0; BITMAP_WORDS] };
     match minor {
         ..=1 => KNOWN,
-        _ if has_xattrs => KNOWN.with(WITH_XATTRS),
-        _ => KNOWN.with(NEWER),
+        _ => {
+            let offered = with(if_offered(XATTRS, has_xattrs), if_offered(ABOUT_ACLS, has_acls));
+            Bitmap { words: with(OF_4_2.words, offered), ..OF_4_2 }
+        }
     }
 }
 
@@ -180,7 +205,7 @@ pub(super) fn change_of(time: Timestamp) -> u64 {
 }
 
 /// The changes that a client's values ask for.
-#[derive(PartialEq, Eq, Default, Debug)]
+#[derive(Default)]
 pub(super) struct RequestedChange<'a> {
     /// All of them but for owners whose names are no numbers.
     pub(super) change: AttributeChange,
@@ -188,6 +213,10 @@ pub(super) struct RequestedChange<'a> {
     pub(super) owner: Option<&'a str>,
     /// The name of the new group.
     pub(super) owner_group: Option<&'a str>,
+    /// The new default list of a directory.
+    pub(super) default_acl: Option<Vec<RequestedEntry<'a>>>,
+    /// The new list of who may use the object.
+    pub(super) access_acl: Option<Vec<RequestedEntry<'a>>>,
 }
 
 /// Reads the changes in a client's values, of `known` attributes that are `settable` here. A client gives a mode with
@@ -230,38 +259,20 @@ fn read_one<'a>(reader: &mut Reader<'a>, number: u32, requested: &mut RequestedC
             }
             (change.mode, change.umask) = (Some(mode), umask);
         }
-        n::OWNER => match read_owner(reader.opaque(usize::MAX).map_err(bad)?)? {
-            Owner::Number(uid) => change.uid = Some(uid),
-            Owner::Name(name) => requested.owner = Some(name),
+        n::OWNER => match Principal::read(reader.opaque(usize::MAX).map_err(bad)?)? {
+            Principal::Number(uid) => change.uid = Some(uid),
+            Principal::Name(name) => requested.owner = Some(name),
         },
-        n::OWNER_GROUP => match read_owner(reader.opaque(usize::MAX).map_err(bad)?)? {
-            Owner::Number(gid) => change.gid = Some(gid),
-            Owner::Name(name) => requested.owner_group = Some(name),
+        n::OWNER_GROUP => match Principal::read(reader.opaque(usize::MAX).map_err(bad)?)? {
+            Principal::Number(gid) => change.gid = Some(gid),
+            Principal::Name(name) => requested.owner_group = Some(name),
         },
+        n::POSIX_DEFAULT_ACL => requested.default_acl = Some(posix_acls::read(reader)?),
+        n::POSIX_ACCESS_ACL => requested.access_acl = Some(posix_acls::read(reader)?),
         n::TIME_ACCESS_SET => change.atime = read_time(reader)?,
         _ => change.mtime = read_time(reader)?,
     }
     Ok(())
-}
-
-/// The owner of a file in a client's words.
-enum Owner<'a> {
-    Number(u32),
-    Name(&'a str),
-}
-
-/// A user or a group: a number in digits or a name, each with a domain or without. The domain does not count.
-fn read_owner(owner: &[u8]) -> Result<Owner<'_>, NfsStatus> {
-    let owner = std::str::from_utf8(owner).map_err(|_| NfsStatus::Badowner)?;
-    let name = owner.split('@').next().unwrap_or_default();
-    if name.is_empty() || name.len() > OWNER_NAME_BYTES_MAX {
-        return Err(NfsStatus::Badowner);
-    }
-    if !name.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Ok(Owner::Name(name));
-    }
-    let number = name.parse().ok().filter(|number| *number != u32::MAX);
-    number.map(Owner::Number).ok_or(NfsStatus::Badowner)
 }
 
 fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, NfsStatus> {
@@ -277,8 +288,6 @@ fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, NfsStatus> {
     }
 }
 
-/// Most bytes of a user's or group's name.
-const OWNER_NAME_BYTES_MAX: usize = 256;
 /// Most bytes of the set of attributes and the values of all of them, with a handle of 128 bytes.
 const BYTES_MAX: usize = 512;
 /// The attributes that Linux's client asks for with most calls.
@@ -295,6 +304,15 @@ pub(super) struct OfHost {
     pub(super) file_bytes_max: u64,
 }
 
+/// The access control lists of an object, as attributes.
+#[derive(Default)]
+pub(super) struct ShownAcls {
+    /// Whether the object's file system has lists.
+    pub(super) are_supported: bool,
+    pub(super) default: Vec<u8>,
+    pub(super) access: Vec<u8>,
+}
+
 /// An object for its attributes.
 pub(super) struct Shown<'a> {
     pub(super) handle: &'a [u8],
@@ -304,19 +322,28 @@ pub(super) struct Shown<'a> {
     pub(super) time_unit_ns: u32,
     /// None if nothing of it was asked for.
     pub(super) of_host: Option<&'a OfHost>,
+    /// None if nothing of them was asked for, and in a listing.
+    pub(super) acls: Option<&'a ShownAcls>,
 }
 
 impl<'a> Shown<'a> {
     /// The directory of all exports.
     pub(super) fn above(attributes: &'a Attributes) -> Self {
-        Self { handle: pseudo_root::HANDLE, attributes, mounted_on: attributes.fileid, time_unit_ns: 1, of_host: None }
+        let mounted_on = attributes.fileid;
+        Self { handle: pseudo_root::HANDLE, attributes, mounted_on, time_unit_ns: 1, of_host: None, acls: None }
     }
 }
 
 /// Writes those known attributes of an object that were asked for.
 pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, known: &Bitmap) {
     let of_host = if shown.of_host.is_none() { OF_HOST } else { [0; BITMAP_WORDS] };
-    let words = std::array::from_fn(|at| asked.words[at] & known.words[at] & !ONLY_SET[at] & !of_host[at]);
+    let of_acls = match shown.acls {
+        None => ABOUT_ACLS,
+        Some(acls) if !acls.are_supported => OF_ACLS,
+        Some(_) => [0; BITMAP_WORDS],
+    };
+    let missing = |at: usize| ONLY_SET[at] | of_host[at] | of_acls[at];
+    let words = std::array::from_fn(|at| asked.words[at] & known.words[at] & !missing(at));
     // The compiler knows the offset of most values in the usual set.
     match words {
         USUAL => write_given::<USUAL_BYTES_MAX>(writer, USUAL, shown, known),
@@ -345,8 +372,13 @@ fn write_given<const MAX: usize>(writer: &mut Writer, words: [u32; BITMAP_WORDS]
     }
     shown_numbers!(write_each);
     let end = MAX - values.0.len();
-    bytes[values_at - 4..values_at].copy_from_slice(&((end - values_at) as u32).to_be_bytes());
+    let list = |number, list: fn(&ShownAcls) -> &[u8]| shown.acls.filter(|_| given.has(number)).map_or(&[][..], list);
+    // Their numbers are the highest.
+    let lists = [list(n::POSIX_DEFAULT_ACL, |acls| &acls.default), list(n::POSIX_ACCESS_ACL, |acls| &acls.access)];
+    let value_bytes = end - values_at + lists[0].len() + lists[1].len();
+    bytes[values_at - 4..values_at].copy_from_slice(&(value_bytes as u32).to_be_bytes());
     writer.raw(&bytes[..end]);
+    lists.iter().for_each(|list| writer.raw(list));
 }
 
 /// The space for further values, which is zero.
@@ -461,6 +493,9 @@ impl Values<'_> {
             n::CLONE_BLKSIZE => self.u32(CLONE_BLOCK_BYTES),
             // It is a time.
             n::CHANGE_ATTR_TYPE => self.u32(3),
+            // POSIX lists, or none. All objects of a file system have the same.
+            n::ACL_TRUEFORM => self.u32(if shown.acls.is_some_and(|acls| acls.are_supported) { 2 } else { 3 }),
+            n::ACL_TRUEFORM_SCOPE => self.u32(2),
             _ => self.of_host(number, shown.of_host),
         }
     }
@@ -489,7 +524,8 @@ pub(super) fn are_same(values: &Fattr, record: &[u8], shown: &Shown<'_>, known: 
     if values.which.has_beside(known.words) {
         return Err(NfsStatus::Attrnotsupp);
     }
-    if values.which.has_any(ONLY_SET) || values.which.has(n::RDATTR_ERROR) {
+    // Equal lists may have another order.
+    if values.which.has_any(ONLY_SET) || values.which.has_any(OF_ACLS) || values.which.has(n::RDATTR_ERROR) {
         return Err(NfsStatus::Inval);
     }
     let mut writer = Writer::default();

@@ -18,7 +18,7 @@ use afflux_volume::{
     XATTR_BYTES_MAX,
 };
 
-use crate::limits::READ_BYTES_MAX;
+use crate::limits::{ACL_BYTES_MAX, READ_BYTES_MAX};
 use crate::operations::wall_ns;
 use crate::status::NfsStatus;
 use crate::v4::attributes::{self, change_of};
@@ -155,6 +155,7 @@ fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
             ArgOp::Readdir(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
             ArgOp::Readlink => TARGET_BYTES_MAX as u32,
             ArgOp::Getxattr(_) => XATTR_BYTES_MAX as u32,
+            ArgOp::Getattr(ref asked) if asked.has_any(attributes::OF_ACLS) => 2 * ACL_BYTES_MAX,
             ArgOp::Listxattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
             _ => 0,
         });
@@ -396,7 +397,7 @@ impl<P: Platform> Compound<P> {
 
     /// All attributes that a client may ask for.
     pub(super) fn known(&self) -> Bitmap {
-        attributes::known(self.minor, self.has_xattrs())
+        attributes::known(self.minor, self.has_xattrs(), self.minor >= 2 && self.service.has_posix_acls())
     }
 
     /// The number of operations.

@@ -45,6 +45,8 @@ pub(crate) mod grace;
 mod locking;
 mod operations;
 mod opnum;
+mod owners;
+mod posix_acls;
 mod pseudo_root;
 pub(crate) mod recovery;
 pub(crate) mod service;

@@ -121,6 +121,7 @@ pub(crate) struct Service<P: Platform> {
     /// The recording of reads, writes and syncs.
     pub(super) recording: Arc<Recording>,
     xattrs: KnobId,
+    posix_acls: KnobId,
     /// The volume's secret for hashes of numbers and names that clients choose.
     pub(super) hash_key: [u8; 16],
 }
@@ -159,6 +160,7 @@ impl<P: Platform> Service<P> {
             counts: Counts::new(),
             recording: Arc::clone(recording),
             xattrs: NfsKnob::Xattrs.id(volume.engine().settings()),
+            posix_acls: NfsKnob::PosixAcls.id(volume.engine().settings()),
             volume: Arc::clone(volume),
         });
         let told = told.unwrap_or_else(|| Arc::new(|_| {}));
@@ -227,6 +229,11 @@ impl<P: Platform> Service<P> {
     /// Whether extended attributes are offered.
     pub(super) fn has_xattrs(&self) -> bool {
         self.volume.engine().settings().get(self.xattrs) != 0
+    }
+
+    /// Whether access control lists are offered.
+    pub(super) fn has_posix_acls(&self) -> bool {
+        self.volume.engine().settings().get(self.posix_acls) != 0
     }
 
     /// Numbers of clients, sessions and opens.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
+mod acls;
 mod compounds;
 mod data;
 mod envelope;

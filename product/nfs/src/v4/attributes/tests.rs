@@ -10,7 +10,7 @@ fn values(which: Bitmap, bytes: &[u8]) -> (Fattr, Vec<u8>) {
 fn a_change_takes_what_may_be_set_and_refuses_the_rest() {
     let bytes = [&4096_u64.to_be_bytes()[..], &0o600_u32.to_be_bytes(), &[0, 0, 0, 2], b"12\0\0"].concat();
     let (known, record) = values(Bitmap::of(&[n::SIZE, n::MODE, n::OWNER]), &bytes);
-    let all = super::known(2, true);
+    let all = super::known(2, true, true);
     let change_of = |known: &Fattr, record: &[u8]| change(known, record, &all, SETTABLE).map(|asked| asked.change);
     let wanted = AttributeChange { size: Some(4096), mode: Some(0o600), uid: Some(12), ..AttributeChange::default() };
     assert_eq!(change_of(&known, &record), Ok(wanted));
@@ -41,7 +41,7 @@ fn an_owner_is_a_number_or_a_name_at_any_domain() {
             writer.into_bytes()
         };
         let (known, record) = values(Bitmap::of(&[n::OWNER, n::OWNER_GROUP]), &[value(owner), value(group)].concat());
-        let read = change(&known, &record, &super::known(2, true), SETTABLE)?;
+        let read = change(&known, &record, &super::known(2, true, true), SETTABLE)?;
         Ok((read.change.uid, read.change.gid, read.owner.map(str::to_owned), read.owner_group.map(str::to_owned)))
     };
     let name = |name: &str| Some(name.to_owned());

@@ -1,29 +1,33 @@
 //! GETATTR, SETATTR, VERIFY, NVERIFY, ACCESS, and extended attributes: GETXATTR, SETXATTR, LISTXATTRS, REMOVEXATTR (RFC
 //! 8276).
 //!
-//! Owns: their results, the fraction of a list that one call returns; the numbers of owners that a client names.
+//! Owns: their results, the fraction of a list that one call returns.
 //! Does not own: the form of attributes (`v4::attributes`), rights and extended attributes (the host, by the volume),
 //! the switch for these (a knob).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
 //! size, also after a change of the file's mode. A SETATTR that fails names the attributes that it has set. A SETATTR
 //! that an earlier server has carried out sets nothing again. Without the switch no operation on extended attributes is
-//! supported. Clients name the attributes of users alone, so no other kind of the host is reachable.
+//! supported. Clients name the attributes of users alone, so no other kind of the host is reachable but the access
+//! control lists, as attributes of their own.
 
 use std::sync::Arc;
 
-use afflux_frontend::OwnerKind;
-use afflux_volume::{AttributeChange, Attributes, Before, Inode, Kind, Nanos, Outcome, Platform, Share, XattrChange};
+use afflux_volume::{
+    AttributeChange, Attributes, Before, Inode, Kind, Nanos, Outcome, Platform, Share, VolumeError, XattrChange,
+};
 use bytes::Bytes;
 
 use crate::operations::{self, Ended, Operations, Task, consistency_now};
 use crate::status::NfsStatus;
-use crate::v4::attributes::{self, OfHost, RequestedChange, Shown, number as n};
-use crate::v4::codec::{BITMAP_WORDS, Bitmap, Fattr};
+use crate::v4::attributes::{self, NEEDS_ACLS, OF_HOST, OfHost, Shown, ShownAcls, number as n};
+use crate::v4::codec::{Bitmap, Fattr};
 use crate::v4::compound::{Compound, Object, check_regular, write_change};
 use crate::v4::operations::opens::{Right, right_of};
+use crate::v4::operations::requested::{requested_change, set_acls};
+use crate::v4::posix_acls;
 use crate::v4::state::stateids::Stateid;
 use crate::wire::reply::Draft;
-use crate::wire::xdr::{Field, opaque_bytes};
+use crate::wire::xdr::{Field, Writer, opaque_bytes};
 
 /// GETATTR of an object whose attributes are in memory. False for others.
 pub(super) fn try_getattr<P: Platform>(
@@ -41,13 +45,13 @@ pub(super) fn try_getattr<P: Platform>(
         Ok(_) => on.volume().try_attributes(inode),
         Err(_) => on.volume().try_attributes_at(inode, Nanos(compound.now_ns)),
     };
-    found.iter().for_each(|found| show(compound, draft, asked, inode, found, None));
+    found.iter().for_each(|found| show(compound, draft, asked, inode, found, Looked::default()));
     found.is_some()
 }
 
 pub(super) async fn getattr<P: Platform>(
     on: &impl Operations<P>,
-    compound: &Compound<P>,
+    compound: &mut Compound<P>,
     draft: &mut Draft,
     asked: &Bitmap,
 ) -> Ended {
@@ -59,11 +63,25 @@ pub(super) async fn getattr<P: Platform>(
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
-            let of_host = if asked.needs_host() { Some(of_host(on.task()?, inode).await?) } else { None };
-            show(compound, draft, asked, inode, &found, of_host.as_ref());
+            let of_host = if asked.has_any(OF_HOST) { Some(of_host(on.task()?, inode).await?) } else { None };
+            let acls = match asked.has_any(NEEDS_ACLS) && compound.known().has(n::ACL_TRUEFORM) {
+                true => Some(shown_acls(on.task()?, inode, asked, &found).await?),
+                false => None,
+            };
+            show(compound, draft, asked, inode, &found, Looked { of_host: of_host.as_ref(), acls: acls.as_ref() });
+            let bytes = acls.map_or(0, |acls| acls.access.len() + acls.default.len()) as u32;
+            // The connection has less memory for a reply at times.
+            compound.data_remaining = compound.data_remaining.checked_sub(bytes).ok_or(NfsStatus::Delay)?;
         }
     }
     Ok(())
+}
+
+/// The host's answers about an object.
+#[derive(Default)]
+struct Looked<'a> {
+    of_host: Option<&'a OfHost>,
+    acls: Option<&'a ShownAcls>,
 }
 
 /// Writes the attributes of an object below an export.
@@ -74,10 +92,10 @@ fn show<P: Platform>(
     asked: &Bitmap,
     inode: &Inode<P>,
     attributes: &Attributes,
-    of_host: Option<&OfHost>,
+    Looked { of_host, acls }: Looked<'_>,
 ) {
     let (mounted_on, time_unit_ns) = (attributes.fileid, inode.time_unit_ns());
-    let shown = Shown { handle: inode.handle_bytes(), attributes, mounted_on, time_unit_ns, of_host };
+    let shown = Shown { handle: inode.handle_bytes(), attributes, mounted_on, time_unit_ns, of_host, acls };
     attributes::write(&mut draft.writer, asked, &shown, &compound.known());
 }
 
@@ -89,6 +107,31 @@ pub(super) async fn of_host<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>
         Ok(OfHost { space, limits, file_bytes_max: on.volume.file_bytes_max(inode).await })
     };
     Box::pin(asked).await
+}
+
+/// The requested access control lists. An object without an access list shows the list that its mode means.
+async fn shown_acls<P: Platform>(
+    on: &Task<'_, P>,
+    inode: &Arc<Inode<P>>,
+    asked: &Bitmap,
+    attributes: &Attributes,
+) -> Result<ShownAcls, NfsStatus> {
+    let (mut access, mut default) = (Writer::default(), Writer::default());
+    match on.volume.xattr_by(on.caller, inode, posix_acls::ACCESS_ACL).await {
+        Err(VolumeError::NotSupported) => return Ok(ShownAcls::default()),
+        Err(VolumeError::NoAttribute) => posix_acls::write_mode(&mut access, attributes)?,
+        list => posix_acls::write_host(&mut access, &list?)?,
+    }
+    match inode.kind() {
+        Kind::Directory => match on.volume.xattr_by(on.caller, inode, posix_acls::DEFAULT_ACL).await {
+            Err(VolumeError::NoAttribute) => default.u32(0),
+            list => posix_acls::write_host(&mut default, &list?)?,
+        },
+        _ => default.u32(0),
+    }
+    let of = |number, list: Writer| if asked.has(number) { list.into_bytes() } else { Vec::new() };
+    let (default, access) = (of(n::POSIX_DEFAULT_ACL, default), of(n::POSIX_ACCESS_ACL, access));
+    Ok(ShownAcls { are_supported: true, default, access })
 }
 
 pub(super) async fn verify<P: Platform>(
@@ -105,11 +148,16 @@ pub(super) async fn verify<P: Platform>(
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
-            let of_host = if values.which.needs_host() { Some(of_host(on, inode).await?) } else { None };
+            let of_host = if values.which.has_any(OF_HOST) { Some(of_host(on, inode).await?) } else { None };
             let handle = on.volume.handle(inode);
             let (handle, time_unit_ns) = (handle.as_bytes(), inode.time_unit_ns());
             let of_host = of_host.as_ref();
-            let shown = Shown { handle, attributes: &found, mounted_on: found.fileid, time_unit_ns, of_host };
+            let acls = match values.which.has(n::ACL_TRUEFORM) {
+                true => Some(shown_acls(on, inode, &Bitmap::default(), &found).await?),
+                false => None,
+            };
+            let (mounted_on, acls) = (found.fileid, acls.as_ref());
+            let shown = Shown { handle, attributes: &found, mounted_on, time_unit_ns, of_host, acls };
             attributes::are_same(&values, record, &shown, &known)?
         }
     };
@@ -137,26 +185,6 @@ pub(super) async fn access<P: Platform>(
     Ok(())
 }
 
-/// The change that a client's values ask for, of attributes that are `settable` here. Waits for the host's answer about
-/// owners that have names.
-pub(super) async fn requested_change<P: Platform>(
-    on: &Task<'_, P>,
-    compound: &Compound<P>,
-    values: &Fattr,
-    settable: [u32; BITMAP_WORDS],
-) -> Result<AttributeChange, NfsStatus> {
-    let RequestedChange { mut change, owner, owner_group } =
-        attributes::change(values, on.record, &compound.known(), settable)?;
-    let service = &compound.service;
-    if let Some(name) = owner {
-        change.uid = Some(service.owner_of(OwnerKind::User, name).await?);
-    }
-    if let Some(name) = owner_group {
-        change.gid = Some(service.owner_of(OwnerKind::Group, name).await?);
-    }
-    Ok(change)
-}
-
 pub(super) async fn setattr<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
@@ -164,7 +192,7 @@ pub(super) async fn setattr<P: Platform>(
     stateid: Stateid,
     values: Fattr,
 ) -> Ended {
-    let change = requested_change(on, compound, &values, attributes::SETTABLE).await?;
+    let (change, acls) = requested_change(on, compound, &values, attributes::SETTABLE).await?;
     let inode = match compound.object()? {
         Object::Above => return Err(NfsStatus::Rofs.into()),
         // An open may be from before the export's rules.
@@ -180,14 +208,21 @@ pub(super) async fn setattr<P: Platform>(
             Right::OfUser => on.caller,
         };
         // The last change notes that all are done.
-        let caller = if has_rest { rights.clone() } else { compound.changing(rights) };
+        let caller = if has_rest || !acls.is_empty() { rights.clone() } else { compound.changing(rights) };
         let size = AttributeChange { size: change.size, ..AttributeChange::default() };
         on.volume.set_attributes_by(&caller, &inode, size, None).await.result?;
         // If the rest fails, the client hears of this.
         compound.attributes_set = Bitmap::of(&[n::SIZE]);
     }
     if has_rest || is_done {
-        on.volume.set_attributes_by(&compound.changing(on.caller), &inode, rest, None).await.result?;
+        let caller = if acls.is_empty() || is_done { compound.changing(on.caller) } else { on.caller.clone() };
+        on.volume.set_attributes_by(&caller, &inode, rest, None).await.result?;
+    }
+    if !acls.is_empty() && !is_done {
+        compound.attributes_set = values.which.without(attributes::OF_ACLS);
+        let (set, ended) = set_acls(on, &compound.changing(on.caller), &inode, acls).await;
+        compound.attributes_set = compound.attributes_set.with(set);
+        ended?;
     }
     compound.attributes_set = Bitmap::default();
     values.which.write(&mut draft.writer);

@@ -12,6 +12,7 @@ mod handles;
 mod locks;
 mod names;
 mod opens;
+mod requested;
 pub(super) mod sessions;
 
 use afflux_volume::Platform;

@@ -22,8 +22,9 @@ use crate::status::NfsStatus;
 use crate::v4::attributes::{self, OfHost, Shown, number as n};
 use crate::v4::codec::{Bitmap, CreateType, Fattr, ReaddirArgs};
 use crate::v4::compound::{Compound, Object, check_directory, check_name, write_change};
-use crate::v4::operations::attributes::{of_host, requested_change};
+use crate::v4::operations::attributes::of_host;
 use crate::v4::operations::opens::unchanged;
+use crate::v4::operations::requested::{requested_change, set_acls};
 use crate::v4::pseudo_root::{self, mounted_on};
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, Writer, opaque_bytes};
@@ -38,7 +39,7 @@ pub(super) async fn create<P: Platform>(
 ) -> Ended {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
-    let change = requested_change(on, compound, &values, attributes::SETTABLE_NEW).await?;
+    let (change, acls) = requested_change(on, compound, &values, attributes::SETTABLE_NEW).await?;
     let (caller, name) = (&compound.changing(on.caller), on.bytes(name));
     let Outcome { result, consistency } = match kind {
         CreateType::Dir => on.volume.make_directory_by(caller, &directory, name, change).await,
@@ -58,9 +59,10 @@ pub(super) async fn create<P: Platform>(
         CreateType::Other => return Err(NfsStatus::Badtype.into()),
     };
     let (inode, _) = result?;
+    let set = values.which.without(attributes::OF_ACLS).with(set_acls(on, on.caller, &inode, acls).await.0);
     let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
-    values.which.write(&mut draft.writer);
+    set.write(&mut draft.writer);
     compound.enter(Object::Inode(inode));
     Ok(())
 }
@@ -348,8 +350,14 @@ fn write_entry(
     match &entry.object {
         Some((handle, found)) => {
             let handle: &FileHandle = handle;
-            let shown =
-                Shown { handle: handle.as_bytes(), attributes: found, mounted_on: entry.fileid, time_unit_ns, of_host };
+            let shown = Shown {
+                handle: handle.as_bytes(),
+                attributes: found,
+                mounted_on: entry.fileid,
+                time_unit_ns,
+                of_host,
+                acls: None,
+            };
             attributes::write(writer, asked, &shown, known);
         }
         None => write_fileid(writer, asked, entry.fileid),
@@ -401,7 +409,8 @@ async fn list_above<P: Platform>(
         fits = match on.volume.attributes(root).await {
             Ok(found) => {
                 let (handle, time_unit_ns) = (root.handle_bytes(), root.time_unit_ns());
-                let shown = Shown { handle, attributes: &found, mounted_on: number, time_unit_ns, of_host: None };
+                let shown =
+                    Shown { handle, attributes: &found, mounted_on: number, time_unit_ns, of_host: None, acls: None };
                 entries.try_write(cookie, name, |writer| {
                     attributes::write(writer, &arguments.attributes, &shown, &compound.known());
                 })

@@ -19,7 +19,7 @@ use super::super::compound::{Compound, Object};
 use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Stateid, StateidKind, StateidOther};
-use super::attributes::requested_change;
+use super::requested::{HostAcls, requested_change, set_acls};
 use crate::operations;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::NfsStatus;
@@ -296,25 +296,30 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
     check_name(on.bytes(name))?;
     let caller = &compound.changing(on.caller);
     let of_new = async |values: &Fattr| requested_change(on, compound, values, attributes::SETTABLE_NEW).await;
-    match how {
+    let (mut opened, acls) = match how {
         OpenFlag::Unchecked(values) => {
-            let change = of_new(&values).await?;
-            unchecked(on, caller, compound.before(), &directory, name, change, values.which).await
+            let (change, acls) = of_new(&values).await?;
+            (unchecked(on, caller, compound.before(), &directory, name, change, values.which).await?, acls)
         }
         OpenFlag::Guarded(values) => {
-            let change = of_new(&values).await?;
-            guarded(on, caller, &directory, name, change, values.which).await.map_err(Stop::from)
+            let (change, acls) = of_new(&values).await?;
+            (guarded(on, caller, &directory, name, change, values.which).await?, acls)
         }
         OpenFlag::Exclusive { verifier, attributes: values } => {
-            let (attributes, set) = match values {
+            let ((attributes, acls), set) = match values {
                 Some(it) => (requested_change(on, compound, &it, attributes::SETTABLE_EXCLUSIVELY).await?, it.which),
                 None => Default::default(),
             };
             let how = CreateHow::Exclusive { verifier, attributes };
-            exclusive(on, caller, &directory, name, how, set).await.map_err(Stop::from)
+            (exclusive(on, caller, &directory, name, how, set).await?, acls)
         }
-        OpenFlag::NoCreate => named(on, compound, name).await,
+        OpenFlag::NoCreate => (named(on, compound, name).await?, HostAcls::new()),
+    };
+    if opened.is_new {
+        let (set, _) = set_acls(on, on.caller, &opened.inode, acls).await;
+        opened.set = opened.set.without(attributes::OF_ACLS).with(set);
     }
+    Ok(opened)
 }
 
 async fn guarded<P: Platform>(

@@ -6,8 +6,8 @@
 //! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is
 //! named as gone.
 //! Invariants: at most one client of an owner is confirmed, and at most one is not. A client of another party or of
-//! another user has no influence on a client. A machine may have several addresses (trunking, RFC 8881 2.10.5): it is
-//! one client from each of them, if it sends its owner, its verifier and its user, which no other machine knows
+//! another user has no influence on a client. A machine with several addresses is one client (trunking, RFC 8881
+//! 2.10.5). The machine proves this by its owner, its verifier and its user: no other machine knows the verifier
 //! (`a_machine_is_one_client_from_each_of_its_addresses`). There are at most [`CLIENTS_MAX`]; each party has its quota
 //! (`quota`). A party without clients takes no memory. A client that was never confirmed goes first, then one with an
 //! ended lease, then one without state. No call walks over all clients.
@@ -89,7 +89,7 @@ impl Client {
         }
     }
 
-    /// Its run, if other addresses of its machine may be found by that.
+    /// The run of a confirmed client of another machine.
     fn run(&self) -> Option<MachineRun> {
         let is_found = self.is_confirmed && matches!(self.party, Party::Machine(_));
         is_found.then(|| (Arc::clone(&self.owner), self.verifier, self.user))
@@ -123,7 +123,7 @@ pub(crate) struct Clients {
     /// By clientid.
     known: BTreeMap<u64, Client>,
     owners: ClientOwners,
-    /// The confirmed clients of other machines, whatever their addresses.
+    /// The confirmed clients of other machines, by run.
     runs: BTreeMap<MachineRun, u64>,
     confirmed: SilenceOrder<u64>,
     unconfirmed: SilenceOrder<u64>,
@@ -279,8 +279,8 @@ impl Clients {
         Ok(ExchangeIdResult { clientid, sequenceid: 1, is_confirmed: false })
     }
 
-    /// A machine's confirmed client that introduces itself from an address of which it is not the client yet. What the
-    /// machine had at that address before its restart goes, as with a CREATE_SESSION there.
+    /// A machine's confirmed client that introduces itself from an address of which it is not the client yet. The
+    /// machine's earlier run at that address ends, as a CREATE_SESSION there would end it.
     fn meet_again(
         &mut self,
         who: &ExchangeIdClient<'_>,

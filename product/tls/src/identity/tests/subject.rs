@@ -17,7 +17,7 @@ fn a_certificate_names_a_user_or_none_and_any_piece_of_it_names_no_other() {
         assert_eq!(user(&cut), None, "{end}");
         let mut flipped = der.to_vec();
         flipped[end] ^= 0xff;
-        // Whatever it says: it ends.
+        // The search ends for any bytes.
         user(&CertificateDer::from(flipped));
     }
 }

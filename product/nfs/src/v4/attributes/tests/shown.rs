@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use afflux_volume::Kind;
 
 use super::super::super::attributes::known;
@@ -33,13 +35,24 @@ const OF_ITS_HOST: OfHost = OfHost {
     file_bytes_max: 1 << 50,
 };
 
+/// An empty list of each kind.
+static LISTS: LazyLock<ShownAcls> =
+    LazyLock::new(|| ShownAcls { are_supported: true, default: vec![0; 4], access: vec![0; 4] });
+
 fn shown(handle: &[u8]) -> Shown<'_> {
-    Shown { handle, attributes: &FOUND, mounted_on: 12, time_unit_ns: 1, of_host: Some(&OF_ITS_HOST) }
+    Shown {
+        handle,
+        attributes: &FOUND,
+        mounted_on: 12,
+        time_unit_ns: 1,
+        of_host: Some(&OF_ITS_HOST),
+        acls: Some(&LISTS),
+    }
 }
 
 fn written(asked: Bitmap, minor: u32) -> Vec<u8> {
     let mut writer = Writer::default();
-    write(&mut writer, &asked, &shown(b"handle"), &known(minor, false));
+    write(&mut writer, &asked, &shown(b"handle"), &known(minor, true, true));
     writer.into_bytes()
 }
 
@@ -58,7 +71,7 @@ fn a_reply_has_the_known_attributes_in_their_order() {
 }
 
 #[test]
-fn all_attributes_are_written_to_their_ends_and_access_lists_are_not_among_them() {
+fn all_attributes_are_written_to_their_ends_and_lists_of_nfs_are_not_among_them() {
     const ACCESS_LIST: u32 = 12;
     for minor in [1, 2] {
         let all = Bitmap { words: [u32::MAX; BITMAP_WORDS], has_more: true };
@@ -73,12 +86,13 @@ fn all_attributes_are_written_to_their_ends_and_access_lists_are_not_among_them(
         let alike = Bitmap { words: std::array::from_fn(|at| given.words[at]), has_more: false };
         let compared =
             Bitmap { words: [alike.words[0] & !(1 << n::RDATTR_ERROR), alike.words[1], alike.words[2]], ..alike };
+        let compared = compared.without(OF_ACLS);
         let bytes = written(compared, minor);
         let mut reader = Reader::new(&bytes);
         bitmap(&mut reader).unwrap();
         let (values, record) = values(compared, reader.opaque(4096).unwrap());
-        assert_eq!(are_same(&values, &record, &shown(b"handle"), &known(minor, false)), Ok(true));
-        assert_eq!(are_same(&values, &record, &shown(b"another"), &known(minor, false)), Ok(false));
+        assert_eq!(are_same(&values, &record, &shown(b"handle"), &known(minor, true, true)), Ok(true));
+        assert_eq!(are_same(&values, &record, &shown(b"another"), &known(minor, true, true)), Ok(false));
     }
 }
 
@@ -92,7 +106,7 @@ fn values_of(asked: Bitmap) -> Vec<u8> {
 
 #[test]
 fn values_stand_in_the_order_of_their_numbers() {
-    let all = known(2, false);
+    let all = known(2, true, true);
     let shown =
         (0..32 * BITMAP_WORDS as u32).filter(|number| all.has(*number) && !Bitmap::of(&[*number]).has_any(ONLY_SET));
     let numbers: Vec<u32> = shown.collect();
@@ -107,7 +121,7 @@ fn the_usual_set_is_written_as_each_of_its_attributes_by_itself() {
     let values_of = |asked: Bitmap| {
         let mut writer = Writer::default();
         let shown = Shown { attributes: &longest, ..shown(b"handle") };
-        write(&mut writer, &asked, &shown, &known(2, false));
+        write(&mut writer, &asked, &shown, &known(2, false, false));
         let bytes = writer.into_bytes();
         assert_eq!(bitmap(&mut Reader::new(&bytes)).unwrap(), asked);
         bytes[bytes.len() - sent_bytes(&bytes)..].to_vec()
