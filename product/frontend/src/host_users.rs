@@ -20,9 +20,9 @@ pub struct UserGroups {
 /// The kind of an owner of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OwnerKind {
-    /// A user, whose number is a UID.
+    /// Users have UIDs.
     User,
-    /// A group, whose number is a GID.
+    /// Groups have GIDs.
     Group,
 }
 
@@ -37,7 +37,7 @@ pub trait HostUsers: Send + Sync {
     /// Takes the user for unknown, since the host does not answer.
     fn give_up(&self, uid: u32);
 
-    /// The number of the user or group with this name, which has no domain. None if the host knows no such name. The
+    /// The number of the user or group with this name without a domain. None if the host knows no such name. The
     /// answer may take as long as a directory service does. A caller that waits no more drops the future.
     fn number_of(&self, kind: OwnerKind, name: &str) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
 

@@ -162,8 +162,7 @@ pub trait ProtocolMachine: Send {
         false
     }
 
-    /// Further bytes of the peer come through TLS. `user` is the user that the peer's certificate names, whom an
-    /// authority of the server's has proved.
+    /// Further bytes of the peer come through TLS. The peer's verified certificate names `user`.
     fn secured(&mut self, user: Option<&str>) {
         let _ = user;
     }

@@ -130,6 +130,7 @@ const BEHAVIOUR: [(&str, &str, &str); 9] = [
     ("nfs_request_bytes_max", "linux-server/src/net/tests.rs", "request_bytes_max"),
     ("nfs_idle_centisecs", "linux-server/src/net/tests.rs", "idle_ns"),
     ("nfs_peer_connections_max", "linux-server/src/net/tests.rs", "peer_connections_max"),
+    ("nfs_posix_acls", "nfs/tests/protocol/acls.rs", "nfs_posix_acls"),
     ("nfs_xattrs", "nfs/tests/protocol/xattrs.rs", "nfs_xattrs"),
 ];
 

@@ -2,8 +2,8 @@
 //!
 //! Owns: the form of such a name (RFC 8881 5.9): digits or a name, each with a domain or without.
 //! Does not own: the number of a name (the host, by the service).
-//! Invariants: a domain does not count (`an_owner_is_a_number_or_a_name_at_any_domain`). No principal has the number that
-//! means no change to the host.
+//! Invariants: a domain does not count (`an_owner_is_a_number_or_a_name_at_any_domain`). No principal has the number
+//! that means no change to the host.
 
 use crate::status::NfsStatus;
 
