@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use afflux_nfs_client::{Client, Kind, Load, Sending, Stability};
+use afflux_nfs_client::{Client, Kind, Load, Sending, stable_how};
 
 const MIB: usize = 1 << 20;
 
@@ -100,7 +100,7 @@ fn loads(server: &Server, client: &mut Client, root: &[u8], duration: Duration) 
     let kinds = [
         ("GETATTR", Kind::GetAttributes),
         ("READ 4 KiB", Kind::Read(4096)),
-        ("WRITE 4 KiB unstable", Kind::Write(4096, Stability::Unstable)),
+        ("WRITE 4 KiB unstable", Kind::Write(4096, stable_how::UNSTABLE)),
     ];
     for (name, kind) in kinds {
         for window in [1, 64] {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use afflux_nfs::ClientMemory;
 use afflux_nfs_client::sessions::{CURRENT, Compound, Session, Stateid};
-use afflux_nfs_client::{Client, Kind, Load, Sending, Stability};
+use afflux_nfs_client::{Client, Kind, Load, Sending, stable_how};
 use world::World;
 
 struct Counting;
@@ -204,16 +204,16 @@ fn write_and_commit_allocate_nothing() {
     client.write_all(&file, 0, &vec![1; 1 << 20], 65_536, 4).unwrap();
 
     let overwrites = a_call("WRITE over what is dirty", |at| {
-        client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
+        client.write(&file, at % 16 * 4096, &page, stable_how::UNSTABLE).unwrap();
     });
     let new_pages = a_call("WRITE of new pages", |at| {
-        client.write(&file, (1 << 20) + at * 4096, &page, Stability::Unstable).unwrap();
+        client.write(&file, (1 << 20) + at * 4096, &page, stable_how::UNSTABLE).unwrap();
     });
     let commits = a_call("COMMIT of nothing", |_| {
         client.commit(&file, 0, 0).unwrap();
     });
     let written = a_call("WRITE and COMMIT of a page", |at| {
-        client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
+        client.write(&file, at % 16 * 4096, &page, stable_how::UNSTABLE).unwrap();
         client.commit(&file, 0, 0).unwrap();
     });
     // A call that is answered at once allocates nothing: the connection has its buffers and the memory of its

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_nfs::{AdmittedPeers, Server};
-use afflux_nfs_client::{Call, Envelope, Handle, NFS, Stability, read_reply, take_record};
+use afflux_nfs_client::{Call, Envelope, Handle, NFS, read_reply, stable_how, take_record};
 use afflux_simulator::{
     CpuOptions, Disk, DiskOptions, Link, LinkEnd, LinkOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform,
     TreeOptions, World, WorldOptions, serve_machine,
@@ -65,7 +65,7 @@ impl Load {
         let (file, blocks) = (file.clone(), self.file_bytes / u64::from(self.block));
         let offset = number.wrapping_mul(self.stride) % blocks * u64::from(self.block);
         if self.writes {
-            Call::Write { file, offset, data: data.to_vec(), stability: Stability::Unstable }
+            Call::Write { file, offset, data: data.to_vec(), stability: stable_how::UNSTABLE }
         } else {
             Call::Read { file, offset, count: self.block }
         }

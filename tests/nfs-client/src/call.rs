@@ -4,12 +4,11 @@
 //! Does not own: the transport; the blocking calls (`procedures`), which share this codec.
 //! Invariants: those of `procedures`.
 
+use nfs3_types::nfs3::*;
+
 use crate::connection::Error;
-use crate::procedures::{check_status, read_arguments, read_failure, read_results, write_arguments, write_results};
-use crate::results::{
-    Attributes, Committed, Consistency, CreatedObject, Handle, Listing, ReadData, Stability, Written,
-};
-use crate::wire::{Fields, Results};
+use crate::procedures::{Arguments, Change, diropargs, fh, packed, results, write_arguments};
+use crate::results::{Consistency, CreatedObject, Handle, Listing, ReadData, handle, option};
 
 /// One call. A Create is GUARDED, with mode 0644.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub enum Call {
     SetSize { object: Handle, size: u64 },
     Lookup { directory: Handle, name: Vec<u8> },
     Read { file: Handle, offset: u64, count: u32 },
-    Write { file: Handle, offset: u64, data: Vec<u8>, stability: Stability },
+    Write { file: Handle, offset: u64, data: Vec<u8>, stability: stable_how },
     Create { directory: Handle, name: Vec<u8> },
     Remove { directory: Handle, name: Vec<u8> },
     Rename { from: (Handle, Vec<u8>), to: (Handle, Vec<u8>) },
@@ -30,97 +29,95 @@ pub enum Call {
 }
 
 /// The answer to a successful call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "named as their types")]
 pub enum Answer {
-    Attributes(Attributes),
+    Attributes(fattr3),
     Found(Handle),
     Read(ReadData),
-    Written(Written),
+    Written(WRITE3resok),
     Made(CreatedObject),
     Changed(Consistency),
     Renamed(Consistency, Consistency),
-    Linked(Option<Attributes>, Consistency),
+    Linked(Option<fattr3>, Consistency),
     Listing(Listing),
-    Committed(Committed),
+    Committed(COMMIT3resok),
 }
 
 impl Call {
     /// The procedure's number and name.
     pub fn procedure(&self) -> (u32, &'static str) {
         match self {
-            Self::GetAttributes { .. } => (1, "GETATTR"),
-            Self::SetMode { .. } | Self::SetSize { .. } => (2, "SETATTR"),
-            Self::Lookup { .. } => (3, "LOOKUP"),
-            Self::Read { .. } => (6, "READ"),
-            Self::Write { .. } => (7, "WRITE"),
-            Self::Create { .. } => (8, "CREATE"),
-            Self::Remove { .. } => (12, "REMOVE"),
-            Self::Rename { .. } => (14, "RENAME"),
-            Self::Link { .. } => (15, "LINK"),
-            Self::List { .. } => (17, "READDIRPLUS"),
-            Self::Commit { .. } => (21, "COMMIT"),
+            Self::GetAttributes { .. } => GETATTR3args::PROCEDURE,
+            Self::SetMode { .. } | Self::SetSize { .. } => SETATTR3args::PROCEDURE,
+            Self::Lookup { .. } => LOOKUP3args::PROCEDURE,
+            Self::Read { .. } => READ3args::PROCEDURE,
+            Self::Write { .. } => WRITE3args::PROCEDURE,
+            Self::Create { .. } => CREATE3args::PROCEDURE,
+            Self::Remove { .. } => REMOVE3args::PROCEDURE,
+            Self::Rename { .. } => RENAME3args::PROCEDURE,
+            Self::Link { .. } => LINK3args::PROCEDURE,
+            Self::List { .. } => READDIRPLUS3args::PROCEDURE,
+            Self::Commit { .. } => COMMIT3args::PROCEDURE,
         }
     }
 
     /// The arguments as bytes.
     pub fn arguments(&self) -> Vec<u8> {
-        let place = |directory: &Handle, name: &[u8]| Fields::default().opaque(directory).opaque(name);
+        let change = |object: &Handle, change: Change| {
+            packed(&SETATTR3args { object: fh(object), new_attributes: change.into(), guard: Nfs3Option::None })
+        };
         match self {
-            Self::GetAttributes { object } => Fields::default().opaque(object),
-            // sattr3: set one of mode, user, group, size and two times; then no guard.
-            Self::SetMode { object, mode } => {
-                Fields::default().opaque(object).u32(1).u32(*mode).fixed(&[0; 5 * 4]).u32(0)
+            Self::GetAttributes { object } => packed(&GETATTR3args { object: fh(object) }),
+            Self::SetMode { object, mode } => change(object, Change { mode: Some(*mode), ..Change::default() }),
+            Self::SetSize { object, size } => change(object, Change { size: Some(*size), ..Change::default() }),
+            Self::Lookup { directory, name } | Self::Remove { directory, name } => packed(&diropargs(directory, name)),
+            Self::Read { file, offset, count } => packed(&READ3args { file: fh(file), offset: *offset, count: *count }),
+            Self::Write { file, offset, data, stability } => packed(&write_arguments(file, *offset, data, *stability)),
+            Self::Create { directory, name } => {
+                let change = Change { mode: Some(0o644), ..Change::default() };
+                let how = createhow3::GUARDED(change.into());
+                packed(&CREATE3args { where_: diropargs(directory, name), how })
             }
-            Self::SetSize { object, size } => {
-                Fields::default().opaque(object).fixed(&[0; 3 * 4]).u32(1).u64(*size).fixed(&[0; 2 * 4]).u32(0)
+            Self::Rename { from, to } => {
+                packed(&RENAME3args { from: diropargs(&from.0, &from.1), to: diropargs(&to.0, &to.1) })
             }
-            Self::Lookup { directory, name } | Self::Remove { directory, name } => place(directory, name),
-            Self::Read { file, offset, count } => read_arguments(file, *offset, *count),
-            Self::Write { file, offset, data, stability } => write_arguments(file, *offset, data, *stability),
-            Self::Create { directory, name } => place(directory, name).u32(1).u32(1).u32(0o644).fixed(&[0; 5 * 4]),
-            Self::Rename { from, to } => place(&from.0, &from.1).opaque(&to.0).opaque(&to.1),
-            Self::Link { file, directory, name } => Fields::default().opaque(file).opaque(directory).opaque(name),
+            Self::Link { file, directory, name } => {
+                packed(&LINK3args { file: fh(file), link: diropargs(directory, name) })
+            }
             Self::List { directory, cookie, verifier, bytes } => {
-                Fields::default().opaque(directory).u64(*cookie).fixed(verifier).u32(*bytes).u32(*bytes)
+                let (dir, cookieverf) = (fh(directory), cookieverf3(*verifier));
+                packed(&READDIRPLUS3args { dir, cookie: *cookie, cookieverf, dircount: *bytes, maxcount: *bytes })
             }
-            Self::Commit { file } => Fields::default().opaque(file).u64(0).u32(0),
+            Self::Commit { file } => packed(&COMMIT3args { file: fh(file), offset: 0, count: 0 }),
         }
-        .0
     }
 
     /// Reads the results of this call.
-    pub fn answer(&self, results: &[u8]) -> Result<Answer, Error> {
-        let (number, name) = self.procedure();
-        let mut results = Results(results);
-        if let Err(failed) = check_status(name, &mut results) {
-            read_failure(number, &mut results)?;
-            results.end()?;
-            return Err(failed);
-        }
-        let results = &mut results;
-        let answer = match self {
-            Self::GetAttributes { .. } => Answer::Attributes(results.attributes()?),
-            Self::SetMode { .. } | Self::SetSize { .. } | Self::Remove { .. } => {
-                Answer::Changed(results.consistency()?)
+    pub fn answer(&self, bytes: &[u8]) -> Result<Answer, Error> {
+        Ok(match self {
+            Self::GetAttributes { .. } => Answer::Attributes(results::<GETATTR3args>(bytes)?.obj_attributes),
+            Self::SetMode { .. } | Self::SetSize { .. } => {
+                Answer::Changed(results::<SETATTR3args>(bytes)?.obj_wcc.into())
             }
-            Self::Lookup { .. } => {
-                let handle = results.handle()?;
-                results.post_op()?;
-                results.post_op()?;
-                Answer::Found(handle)
+            Self::Remove { .. } => Answer::Changed(results::<REMOVE3args<'_>>(bytes)?.dir_wcc.into()),
+            Self::Lookup { .. } => Answer::Found(handle(results::<LOOKUP3args<'_>>(bytes)?.object)?),
+            Self::Read { .. } => Answer::Read(results::<READ3args>(bytes)?.try_into()?),
+            Self::Write { .. } => Answer::Written(results::<WRITE3args<'_>>(bytes)?),
+            Self::Create { .. } => {
+                let made = results::<CREATE3args<'_>>(bytes)?;
+                Answer::Made(CreatedObject::new(made.obj, made.obj_attributes, made.dir_wcc)?)
             }
-            Self::Read { .. } => Answer::Read(read_results(results)?),
-            Self::Write { .. } => Answer::Written(write_results(results)?),
-            Self::Create { .. } => Answer::Made(results.made()?),
-            Self::Rename { .. } => Answer::Renamed(results.consistency()?, results.consistency()?),
-            Self::Link { .. } => Answer::Linked(results.post_op()?, results.consistency()?),
-            Self::List { .. } => Answer::Listing(results.listing(true)?),
-            Self::Commit { .. } => {
-                Answer::Committed(Committed { consistency: results.consistency()?, verifier: results.fixed()? })
+            Self::Rename { .. } => {
+                let renamed = results::<RENAME3args<'_, '_>>(bytes)?;
+                Answer::Renamed(renamed.fromdir_wcc.into(), renamed.todir_wcc.into())
             }
-        };
-        results.end()?;
-        Ok(answer)
+            Self::Link { .. } => {
+                let linked = results::<LINK3args<'_>>(bytes)?;
+                Answer::Linked(option(linked.file_attributes), linked.linkdir_wcc.into())
+            }
+            Self::List { .. } => Answer::Listing(results::<READDIRPLUS3args>(bytes)?.try_into()?),
+            Self::Commit { .. } => Answer::Committed(results::<COMMIT3args>(bytes)?),
+        })
     }
 }

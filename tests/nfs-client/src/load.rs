@@ -8,14 +8,13 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use crate::connection::{Client, Error, NFS};
-use crate::procedures::{read_arguments, write_arguments};
-use crate::results::Stability;
-use crate::wire::{Fields, Malformed};
+use nfs3_types::nfs3::{GETATTR3args, READ3args, WRITE3args, stable_how};
+use nfs3_types::xdr_codec::Pack;
 
-const GETATTR: u32 = 1;
-const READ: u32 = 6;
-const WRITE: u32 = 7;
+use crate::connection::{Client, Error, NFS};
+use crate::procedures::{Arguments, fh, packed, write_arguments};
+use crate::wire::Malformed;
+
 /// Start times are stored by number modulo this, so no more calls than this are ever in flight.
 const WINDOW_MAX: usize = 65_536;
 pub(crate) const RECEIVE_BYTES: usize = 2 << 20;
@@ -32,7 +31,7 @@ pub enum Kind {
     /// READ of this many bytes.
     Read(u32),
     /// WRITE of this many bytes.
-    Write(u32, Stability),
+    Write(u32, stable_how),
 }
 
 /// The way of sending the calls for which a receive makes room.
@@ -217,16 +216,15 @@ const XID_AT: usize = 4;
 impl Calls {
     fn new(client: &mut Client, file: &[u8], load: &Load) -> Self {
         let (procedure, arguments, bytes) = match load.kind {
-            Kind::GetAttributes => (GETATTR, Fields::default().opaque(file), 0),
-            Kind::Read(count) => (READ, read_arguments(file, 0, count), count),
+            Kind::GetAttributes => (GETATTR3args::PROCEDURE, packed(&GETATTR3args { object: fh(file) }), 0),
+            Kind::Read(count) => (READ3args::PROCEDURE, packed(&READ3args { file: fh(file), offset: 0, count }), count),
             Kind::Write(count, stability) => {
                 let data: Vec<u8> = (0..count).map(|at| at as u8).collect();
-                (WRITE, write_arguments(file, 0, &data, stability), count)
+                (WRITE3args::PROCEDURE, packed(&write_arguments(file, 0, &data, stability)), count)
             }
         };
-        let (_, template) = client.record(NFS, procedure, &arguments.0);
-        let before_offset = Fields::default().opaque(file).0.len();
-        let offset_at = (bytes > 0).then(|| template.len() - arguments.0.len() + before_offset);
+        let (_, template) = client.record(NFS, procedure.0, &arguments);
+        let offset_at = (bytes > 0).then(|| template.len() - arguments.len() + fh(file).packed_size());
         Self {
             template,
             offset_at,

@@ -1,19 +1,20 @@
 //! The procedures of NFSv3 and MOUNT as blocking calls.
 //!
-//! Owns: the arguments and the results of each (RFC 1813).
-//! Does not own: the transport (`connection`).
+//! Owns: the list of procedures, with the arguments and results of each (RFC 1813).
+//! Does not own: the transport (`connection`), the encoding: that is `nfs3_types`', which the server does not use.
 //! Invariants: results are read to their last byte. A status other than OK is [`Error::Status`]; the rest of a failure
 //! is read too, to its last byte, and dropped.
 
+use nfs3_types::mount::{exports, mountlist};
+use nfs3_types::nfs3::*;
+use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
+
 use crate::connection::{Client, Error, MOUNT, NFS};
-use crate::results::{
-    Access, Attributes, Committed, Consistency, CreatedObject, FileSystem, Handle, Limits, Listing, ReadData, Space,
-    Stability, Time, Written,
-};
+use crate::results::{Consistency, CreatedObject, Handle, Listing, ReadData, handle, option};
 use crate::wire::{Fields, Malformed, Results};
 
 /// The change of a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum TimeChange {
     /// It stays.
     #[default]
@@ -21,11 +22,11 @@ pub enum TimeChange {
     /// It becomes the server's time.
     Now,
     /// It becomes this time.
-    To(Time),
+    To(nfstime3),
 }
 
 /// `sattr3`; the default changes nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "named as in RFC 1813")]
 pub struct Change {
     pub mode: Option<u32>,
@@ -36,8 +37,32 @@ pub struct Change {
     pub mtime: TimeChange,
 }
 
+impl From<Change> for sattr3 {
+    fn from(change: Change) -> Self {
+        fn field<T: Pack + Unpack>(value: Option<T>) -> Nfs3Option<T> {
+            value.map_or(Nfs3Option::None, Nfs3Option::Some)
+        }
+        Self {
+            mode: field(change.mode),
+            uid: field(change.uid),
+            gid: field(change.gid),
+            size: field(change.size),
+            atime: match change.atime {
+                TimeChange::Keep => set_atime::DONT_CHANGE,
+                TimeChange::Now => set_atime::SET_TO_SERVER_TIME,
+                TimeChange::To(time) => set_atime::SET_TO_CLIENT_TIME(time),
+            },
+            mtime: match change.mtime {
+                TimeChange::Keep => set_mtime::DONT_CHANGE,
+                TimeChange::Now => set_mtime::SET_TO_SERVER_TIME,
+                TimeChange::To(time) => set_mtime::SET_TO_CLIENT_TIME(time),
+            },
+        }
+    }
+}
+
 /// CREATE's treatment of an existing file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Creation {
     /// Opens the file.
     Unchecked(Change),
@@ -48,7 +73,7 @@ pub enum Creation {
 }
 
 /// The kind of object for MKNOD.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Node {
     /// A character device.
     Character(Change, (u32, u32)),
@@ -62,79 +87,97 @@ pub enum Node {
     Other(u32),
 }
 
-impl Fields {
-    fn optional(self, value: Option<u32>) -> Self {
-        match value {
-            None => self.u32(0),
-            Some(value) => self.u32(1).u32(value),
+/// The arguments of a procedure.
+pub(crate) trait Arguments: Pack {
+    /// The procedure's number and name.
+    const PROCEDURE: (u32, &'static str);
+    /// The results after the status OK.
+    type Results: Pack + Unpack;
+    /// The results after another status.
+    type Failure: Pack + Unpack;
+}
+
+macro_rules! procedures {
+    ($($number:literal $name:ident $arguments:ty => $results:ty, $failure:ty;)*) => { $(
+        impl Arguments for $arguments {
+            const PROCEDURE: (u32, &'static str) = ($number, stringify!($name));
+            type Results = $results;
+            type Failure = $failure;
         }
+    )* };
+}
+
+procedures! {
+    1 GETATTR GETATTR3args => GETATTR3resok, Void;
+    2 SETATTR SETATTR3args => SETATTR3resok, SETATTR3resfail;
+    3 LOOKUP LOOKUP3args<'_> => LOOKUP3resok, LOOKUP3resfail;
+    4 ACCESS ACCESS3args => ACCESS3resok, ACCESS3resfail;
+    5 READLINK READLINK3args => READLINK3resok<'static>, READLINK3resfail;
+    6 READ READ3args => READ3resok<'static>, READ3resfail;
+    7 WRITE WRITE3args<'_> => WRITE3resok, WRITE3resfail;
+    8 CREATE CREATE3args<'_> => CREATE3resok, CREATE3resfail;
+    9 MKDIR MKDIR3args<'_> => MKDIR3resok, MKDIR3resfail;
+    10 SYMLINK SYMLINK3args<'_> => SYMLINK3resok, SYMLINK3resfail;
+    11 MKNOD MKNOD3args<'_> => MKNOD3resok, MKNOD3resfail;
+    12 REMOVE REMOVE3args<'_> => REMOVE3resok, REMOVE3resfail;
+    13 RMDIR RMDIR3args<'_> => RMDIR3resok, RMDIR3resfail;
+    14 RENAME RENAME3args<'_, '_> => RENAME3resok, RENAME3resfail;
+    15 LINK LINK3args<'_> => LINK3resok, LINK3resfail;
+    16 READDIR READDIR3args => READDIR3resok<'static>, READDIR3resfail;
+    17 READDIRPLUS READDIRPLUS3args => READDIRPLUS3resok<'static>, READDIRPLUS3resfail;
+    18 FSSTAT FSSTAT3args => FSSTAT3resok, FSSTAT3resfail;
+    19 FSINFO FSINFO3args => FSINFO3resok, FSINFO3resfail;
+    20 PATHCONF PATHCONF3args => PATHCONF3resok, PATHCONF3resfail;
+    21 COMMIT COMMIT3args => COMMIT3resok, COMMIT3resfail;
+}
+
+pub(crate) fn packed(value: &impl Pack) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(value.packed_size());
+    assert!(value.pack(&mut bytes).is_ok(), "a field of more than 4 GiB");
+    bytes
+}
+
+/// Reads a value that takes all the bytes. The crate reads any padding, so the value is encoded again.
+pub(crate) fn unpacked<T: Pack + Unpack>(bytes: &[u8]) -> Result<T, Malformed> {
+    let (value, _) = T::unpack(&mut &*bytes)?;
+    if packed(&value) != bytes {
+        return Err(Malformed { what: "padding that is not zero, or bytes after the last field" });
     }
+    Ok(value)
+}
 
-    fn time(self, time: TimeChange) -> Self {
-        match time {
-            TimeChange::Keep => self.u32(0),
-            TimeChange::Now => self.u32(1),
-            TimeChange::To(time) => self.u32(2).u32(time.seconds).u32(time.nanos),
-        }
-    }
-
-    fn change(self, change: &Change) -> Self {
-        let fields = self.optional(change.mode).optional(change.uid).optional(change.gid);
-        let fields = match change.size {
-            None => fields.u32(0),
-            Some(size) => fields.u32(1).u64(size),
-        };
-        fields.time(change.atime).time(change.mtime)
+/// Reads the results of a procedure.
+pub(crate) fn results<A: Arguments>(bytes: &[u8]) -> Result<A::Results, Error> {
+    match unpacked::<Nfs3Result<A::Results, A::Failure>>(bytes)? {
+        Nfs3Result::Ok(results) => Ok(results),
+        Nfs3Result::Err((status, _)) => Err(Error::Status { procedure: A::PROCEDURE.1, status: status as u32 }),
     }
 }
 
-fn diropargs(directory: &[u8], name: &[u8]) -> Fields {
-    Fields::default().opaque(directory).opaque(name)
+pub(crate) fn fh(handle: &[u8]) -> nfs_fh3 {
+    nfs_fh3 { data: Opaque::owned(handle.to_vec()) }
 }
 
-fn extent(file: &[u8], offset: u64, count: u32) -> Fields {
-    Fields::default().opaque(file).u64(offset).u32(count)
+pub(crate) fn diropargs<'a>(directory: &[u8], name: &'a [u8]) -> diropargs3<'a> {
+    diropargs3 { dir: fh(directory), name: name.into() }
 }
 
-/// The arguments of a READ.
-pub(crate) fn read_arguments(file: &[u8], offset: u64, count: u32) -> Fields {
-    extent(file, offset, count)
+pub(crate) fn write_arguments<'a>(file: &[u8], offset: u64, data: &'a [u8], stable: stable_how) -> WRITE3args<'a> {
+    WRITE3args { file: fh(file), offset, count: data.len() as u32, stable, data: Opaque::borrowed(data) }
 }
 
-/// The arguments of a WRITE.
-pub(crate) fn write_arguments(file: &[u8], offset: u64, data: &[u8], stability: Stability) -> Fields {
-    extent(file, offset, data.len() as u32).u32(stability as u32).opaque(data)
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The arguments of a WRITE up to its data.
-pub(crate) fn write_head(file: &[u8], offset: u64, len: u32, stability: Stability) -> Fields {
-    extent(file, offset, len).u32(stability as u32).u32(len)
-}
-
-pub(crate) fn read_results(results: &mut Results<'_>) -> Result<ReadData, Malformed> {
-    let (attributes, end_of_file, data) = read_parts(results)?;
-    Ok(ReadData { attributes, end_of_file, data: data.to_vec() })
-}
-
-/// READ's attributes, whether the file ends there, and its data.
-pub(crate) fn read_parts<'a>(results: &mut Results<'a>) -> Result<(Option<Attributes>, bool, &'a [u8]), Malformed> {
-    let attributes = results.post_op()?;
-    let count = results.u32()?;
-    let end_of_file = results.bool()?;
-    let data = results.opaque()?;
+/// READ's results after the status OK, with the data in place.
+pub(crate) fn read_in_place<'a>(results: &mut Results<'a>) -> Result<READ3resok<'a>, Malformed> {
+    let file_attributes = post_op_attr::unpack(&mut results.0)?.0;
+    let (count, eof, data) = (results.u32()?, results.bool()?, results.opaque()?);
     if data.len() != count as usize {
         return Err(Malformed { what: "a count that is not the length of the data" });
     }
-    Ok((attributes, end_of_file, data))
-}
-
-pub(crate) fn write_results(results: &mut Results<'_>) -> Result<Written, Malformed> {
-    Ok(Written {
-        consistency: results.consistency()?,
-        count: results.u32()?,
-        stability: results.stability()?,
-        verifier: results.fixed()?,
-    })
+    Ok(READ3resok { file_attributes, count, eof, data: Opaque::borrowed(data) })
 }
 
 /// Splits results into status and the rest.
@@ -145,37 +188,10 @@ pub(crate) fn check_status(procedure: &'static str, results: &mut Results<'_>) -
     }
 }
 
-/// Reads a procedure's results after a status other than OK.
-pub(crate) fn read_failure(number: u32, results: &mut Results<'_>) -> Result<(), Malformed> {
-    match number {
-        1 => {}
-        2 | 7..=13 | 21 => drop(results.consistency()?),
-        14 => drop((results.consistency()?, results.consistency()?)),
-        15 => drop((results.post_op()?, results.consistency()?)),
-        _ => drop(results.post_op()?),
-    }
-    Ok(())
-}
-
 impl Client {
-    /// Calls a procedure of NFS: `read` reads the results after the status OK.
-    fn nfs<T>(
-        &mut self,
-        number: u32,
-        name: &'static str,
-        arguments: Fields,
-        read: impl FnOnce(&mut Results<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Error> {
-        let results = self.call(NFS, number, &arguments.0)?;
-        let mut results = Results(&results);
-        if let Err(failed) = check_status(name, &mut results) {
-            read_failure(number, &mut results)?;
-            results.end()?;
-            return Err(failed);
-        }
-        let value = read(&mut results)?;
-        results.end()?;
-        Ok(value)
+    /// Calls a procedure of NFS.
+    fn nfs<A: Arguments>(&mut self, arguments: &A) -> Result<A::Results, Error> {
+        results::<A>(&self.call(NFS, A::PROCEDURE.0, &packed(arguments))?)
     }
 
     /// NULL of NFS.
@@ -193,7 +209,7 @@ impl Client {
         let results = self.call(MOUNT, 1, &Fields::default().opaque(path.as_bytes()).0)?;
         let mut results = Results(&results);
         check_status("MNT", &mut results)?;
-        let handle = results.handle()?;
+        let handle = handle(nfs_fh3::unpack(&mut results.0).map_err(Malformed::from)?.0)?;
         let count = results.u32()?;
         let flavours = (0..count).map(|_| results.u32()).collect::<Result<_, _>>()?;
         results.end()?;
@@ -208,54 +224,32 @@ impl Client {
 
     /// DUMP: the mounts, as client and path.
     pub fn mounts(&mut self) -> Result<Vec<(String, String)>, Error> {
-        let results = self.call(MOUNT, 2, &[])?;
-        let mut results = Results(&results);
-        let mut mounts = Vec::new();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        while results.bool()? {
-            mounts.push((text(results.opaque()?), text(results.opaque()?)));
-        }
-        results.end()?;
-        Ok(mounts)
+        let mounts = unpacked::<mountlist<'_, '_>>(&self.call(MOUNT, 2, &[])?)?.0;
+        Ok(mounts.iter().map(|mount| (text(&mount.ml_hostname.0), text(&mount.ml_directory.0))).collect())
     }
 
     /// EXPORT: the paths that can be mounted.
     pub fn exports(&mut self) -> Result<Vec<String>, Error> {
-        let results = self.call(MOUNT, 5, &[])?;
-        let mut results = Results(&results);
-        let mut exports = Vec::new();
-        while results.bool()? {
-            exports.push(String::from_utf8_lossy(results.opaque()?).into_owned());
-            while results.bool()? {
-                results.opaque()?;
-            }
-        }
-        results.end()?;
-        Ok(exports)
+        let exports = unpacked::<exports<'_, '_>>(&self.call(MOUNT, 5, &[])?)?;
+        Ok(exports.0.iter().map(|export| text(&export.ex_dir.0)).collect())
     }
 
     /// GETATTR.
-    pub fn getattr(&mut self, object: &[u8]) -> Result<Attributes, Error> {
-        self.nfs(1, "GETATTR", Fields::default().opaque(object), |results| results.attributes())
+    pub fn getattr(&mut self, object: &[u8]) -> Result<fattr3, Error> {
+        Ok(self.nfs(&GETATTR3args { object: fh(object) })?.obj_attributes)
     }
 
     /// SETATTR, with the change time expected if there is a guard.
-    pub fn setattr(&mut self, object: &[u8], change: Change, guard: Option<Time>) -> Result<Consistency, Error> {
-        let fields = Fields::default().opaque(object).change(&change);
-        let fields = match guard {
-            None => fields.u32(0),
-            Some(time) => fields.u32(1).u32(time.seconds).u32(time.nanos),
-        };
-        self.nfs(2, "SETATTR", fields, |results| results.consistency())
+    pub fn setattr(&mut self, object: &[u8], change: Change, guard: Option<nfstime3>) -> Result<Consistency, Error> {
+        let guard = guard.map_or(Nfs3Option::None, Nfs3Option::Some);
+        let arguments = SETATTR3args { object: fh(object), new_attributes: change.into(), guard };
+        Ok(self.nfs(&arguments)?.obj_wcc.into())
     }
 
-    /// LOOKUP: handle, attributes of the object and of the directory.
-    pub fn lookup(&mut self, directory: &[u8], name: &[u8]) -> Result<(Handle, Option<Attributes>), Error> {
-        self.nfs(3, "LOOKUP", diropargs(directory, name), |results| {
-            let found = (results.handle()?, results.post_op()?);
-            results.post_op()?;
-            Ok(found)
-        })
+    /// LOOKUP: handle and attributes of the object.
+    pub fn lookup(&mut self, directory: &[u8], name: &[u8]) -> Result<(Handle, Option<fattr3>), Error> {
+        let found = self.nfs(&LOOKUP3args { what: diropargs(directory, name) })?;
+        Ok((handle(found.object)?, option(found.obj_attributes)))
     }
 
     /// Looks up the parts of a path one after the other.
@@ -268,38 +262,34 @@ impl Client {
     }
 
     /// ACCESS.
-    pub fn access(&mut self, object: &[u8], wanted: u32) -> Result<Access, Error> {
-        let fields = Fields::default().opaque(object).u32(wanted);
-        self.nfs(4, "ACCESS", fields, |results| Ok(Access { attributes: results.post_op()?, granted: results.u32()? }))
+    pub fn access(&mut self, object: &[u8], access: u32) -> Result<ACCESS3resok, Error> {
+        self.nfs(&ACCESS3args { object: fh(object), access })
     }
 
     /// READLINK.
     pub fn readlink(&mut self, link: &[u8]) -> Result<Vec<u8>, Error> {
-        self.nfs(5, "READLINK", Fields::default().opaque(link), |results| {
-            results.post_op()?;
-            Ok(results.opaque()?.to_vec())
-        })
+        Ok(self.nfs(&READLINK3args { symlink: fh(link) })?.data.0.into_owned())
     }
 
     /// READ.
     pub fn read(&mut self, file: &[u8], offset: u64, count: u32) -> Result<ReadData, Error> {
-        self.nfs(6, "READ", read_arguments(file, offset, count), read_results)
+        Ok(self.nfs(&READ3args { file: fh(file), offset, count })?.try_into()?)
     }
 
     /// WRITE.
-    pub fn write(&mut self, file: &[u8], offset: u64, data: &[u8], stability: Stability) -> Result<Written, Error> {
-        self.nfs(7, "WRITE", write_arguments(file, offset, data, stability), write_results)
+    pub fn write(&mut self, file: &[u8], offset: u64, data: &[u8], stable: stable_how) -> Result<WRITE3resok, Error> {
+        self.nfs(&write_arguments(file, offset, data, stable))
     }
 
     /// CREATE.
     pub fn create(&mut self, directory: &[u8], name: &[u8], how: Creation) -> Result<CreatedObject, Error> {
-        let fields = diropargs(directory, name);
-        let fields = match how {
-            Creation::Unchecked(change) => fields.u32(0).change(&change),
-            Creation::Guarded(change) => fields.u32(1).change(&change),
-            Creation::Exclusive(verifier) => fields.u32(2).fixed(&verifier),
+        let how = match how {
+            Creation::Unchecked(change) => createhow3::UNCHECKED(change.into()),
+            Creation::Guarded(change) => createhow3::GUARDED(change.into()),
+            Creation::Exclusive(verifier) => createhow3::EXCLUSIVE(createverf3(verifier)),
         };
-        self.nfs(8, "CREATE", fields, |results| results.made())
+        let made = self.nfs(&CREATE3args { where_: diropargs(directory, name), how })?;
+        Ok(CreatedObject::new(made.obj, made.obj_attributes, made.dir_wcc)?)
     }
 
     /// Creates a file with mode 0644, or empties an existing one. Returns its handle.
@@ -311,7 +301,8 @@ impl Client {
 
     /// MKDIR.
     pub fn mkdir(&mut self, directory: &[u8], name: &[u8], change: Change) -> Result<CreatedObject, Error> {
-        self.nfs(9, "MKDIR", diropargs(directory, name).change(&change), |results| results.made())
+        let made = self.nfs(&MKDIR3args { where_: diropargs(directory, name), attributes: change.into() })?;
+        Ok(CreatedObject::new(made.obj, made.obj_attributes, made.dir_wcc)?)
     }
 
     /// SYMLINK.
@@ -322,53 +313,55 @@ impl Client {
         target: &[u8],
         change: Change,
     ) -> Result<CreatedObject, Error> {
-        self.nfs(10, "SYMLINK", diropargs(directory, name).change(&change).opaque(target), |results| results.made())
+        let symlink = symlinkdata3 { symlink_attributes: change.into(), symlink_data: target.into() };
+        let made = self.nfs(&SYMLINK3args { where_: diropargs(directory, name), symlink })?;
+        Ok(CreatedObject::new(made.obj, made.obj_attributes, made.dir_wcc)?)
     }
 
     /// MKNOD.
     pub fn mknod(&mut self, directory: &[u8], name: &[u8], node: Node) -> Result<CreatedObject, Error> {
-        let fields = diropargs(directory, name);
-        let fields = match node {
-            Node::Block(change, (major, minor)) => fields.u32(3).change(&change).u32(major).u32(minor),
-            Node::Character(change, (major, minor)) => fields.u32(4).change(&change).u32(major).u32(minor),
-            Node::Socket(change) => fields.u32(6).change(&change),
-            Node::Fifo(change) => fields.u32(7).change(&change),
-            Node::Other(kind) => fields.u32(kind),
+        let device = |change: Change, (specdata1, specdata2)| devicedata3 {
+            dev_attributes: change.into(),
+            spec: specdata3 { specdata1, specdata2 },
         };
-        self.nfs(11, "MKNOD", fields, |results| results.made())
+        let what = match node {
+            Node::Block(change, numbers) => packed(&mknoddata3::NF3BLK(device(change, numbers))),
+            Node::Character(change, numbers) => packed(&mknoddata3::NF3CHR(device(change, numbers))),
+            Node::Socket(change) => packed(&mknoddata3::NF3SOCK(change.into())),
+            Node::Fifo(change) => packed(&mknoddata3::NF3FIFO(change.into())),
+            Node::Other(kind) => packed(&kind),
+        };
+        let arguments = [packed(&diropargs(directory, name)), what].concat();
+        let made = results::<MKNOD3args<'_>>(&self.call(NFS, MKNOD3args::PROCEDURE.0, &arguments)?)?;
+        Ok(CreatedObject::new(made.obj, made.obj_attributes, made.dir_wcc)?)
     }
 
     /// REMOVE.
     pub fn remove(&mut self, directory: &[u8], name: &[u8]) -> Result<Consistency, Error> {
-        self.nfs(12, "REMOVE", diropargs(directory, name), |results| results.consistency())
+        Ok(self.nfs(&REMOVE3args { object: diropargs(directory, name) })?.dir_wcc.into())
     }
 
     /// RMDIR.
     pub fn rmdir(&mut self, directory: &[u8], name: &[u8]) -> Result<Consistency, Error> {
-        self.nfs(13, "RMDIR", diropargs(directory, name), |results| results.consistency())
+        Ok(self.nfs(&RMDIR3args { object: diropargs(directory, name) })?.dir_wcc.into())
     }
 
     /// RENAME: the source directory, then the target's.
     pub fn rename(&mut self, from: (&[u8], &[u8]), to: (&[u8], &[u8])) -> Result<(Consistency, Consistency), Error> {
-        let fields = diropargs(from.0, from.1).opaque(to.0).opaque(to.1);
-        self.nfs(14, "RENAME", fields, |results| Ok((results.consistency()?, results.consistency()?)))
+        let renamed = self.nfs(&RENAME3args { from: diropargs(from.0, from.1), to: diropargs(to.0, to.1) })?;
+        Ok((renamed.fromdir_wcc.into(), renamed.todir_wcc.into()))
     }
 
     /// LINK: the file's attributes and the directory.
-    pub fn link(
-        &mut self,
-        file: &[u8],
-        directory: &[u8],
-        name: &[u8],
-    ) -> Result<(Option<Attributes>, Consistency), Error> {
-        let fields = Fields::default().opaque(file).opaque(directory).opaque(name);
-        self.nfs(15, "LINK", fields, |results| Ok((results.post_op()?, results.consistency()?)))
+    pub fn link(&mut self, file: &[u8], directory: &[u8], name: &[u8]) -> Result<(Option<fattr3>, Consistency), Error> {
+        let linked = self.nfs(&LINK3args { file: fh(file), link: diropargs(directory, name) })?;
+        Ok((option(linked.file_attributes), linked.linkdir_wcc.into()))
     }
 
     /// READDIR: one piece after `cookie`.
     pub fn readdir(&mut self, directory: &[u8], cookie: u64, verifier: [u8; 8], count: u32) -> Result<Listing, Error> {
-        let fields = Fields::default().opaque(directory).u64(cookie).fixed(&verifier).u32(count);
-        self.nfs(16, "READDIR", fields, |results| results.listing(false))
+        let arguments = READDIR3args { dir: fh(directory), cookie, cookieverf: cookieverf3(verifier), count };
+        Ok(self.nfs(&arguments)?.into())
     }
 
     /// READDIRPLUS: one piece after `cookie`.
@@ -377,11 +370,11 @@ impl Client {
         directory: &[u8],
         cookie: u64,
         verifier: [u8; 8],
-        directory_count: u32,
-        count: u32,
+        dircount: u32,
+        maxcount: u32,
     ) -> Result<Listing, Error> {
-        let fields = Fields::default().opaque(directory).u64(cookie).fixed(&verifier);
-        self.nfs(17, "READDIRPLUS", fields.u32(directory_count).u32(count), |results| results.listing(true))
+        let (dir, cookieverf) = (fh(directory), cookieverf3(verifier));
+        Ok(self.nfs(&READDIRPLUS3args { dir, cookie, cookieverf, dircount, maxcount })?.try_into()?)
     }
 
     /// All entries of a directory except "." and "..", by READDIRPLUS.
@@ -401,59 +394,22 @@ impl Client {
     }
 
     /// FSSTAT.
-    pub fn fsstat(&mut self, root: &[u8]) -> Result<Space, Error> {
-        self.nfs(18, "FSSTAT", Fields::default().opaque(root), |results| {
-            Ok(Space {
-                attributes: results.post_op()?,
-                total_bytes: results.u64()?,
-                free_bytes: results.u64()?,
-                available_bytes: results.u64()?,
-                total_files: results.u64()?,
-                free_files: results.u64()?,
-                available_files: results.u64()?,
-                invariant_seconds: results.u32()?,
-            })
-        })
+    pub fn fsstat(&mut self, root: &[u8]) -> Result<FSSTAT3resok, Error> {
+        self.nfs(&FSSTAT3args { fsroot: fh(root) })
     }
 
     /// FSINFO.
-    pub fn fsinfo(&mut self, root: &[u8]) -> Result<FileSystem, Error> {
-        self.nfs(19, "FSINFO", Fields::default().opaque(root), |results| {
-            Ok(FileSystem {
-                attributes: results.post_op()?,
-                read_max: results.u32()?,
-                read_preferred: results.u32()?,
-                read_multiple: results.u32()?,
-                write_max: results.u32()?,
-                write_preferred: results.u32()?,
-                write_multiple: results.u32()?,
-                directory_preferred: results.u32()?,
-                file_size_max: results.u64()?,
-                time_delta: results.time()?,
-                properties: results.u32()?,
-            })
-        })
+    pub fn fsinfo(&mut self, root: &[u8]) -> Result<FSINFO3resok, Error> {
+        self.nfs(&FSINFO3args { fsroot: fh(root) })
     }
 
     /// PATHCONF.
-    pub fn pathconf(&mut self, object: &[u8]) -> Result<Limits, Error> {
-        self.nfs(20, "PATHCONF", Fields::default().opaque(object), |results| {
-            Ok(Limits {
-                attributes: results.post_op()?,
-                links_max: results.u32()?,
-                name_max: results.u32()?,
-                no_trunc: results.bool()?,
-                chown_restricted: results.bool()?,
-                case_insensitive: results.bool()?,
-                case_preserving: results.bool()?,
-            })
-        })
+    pub fn pathconf(&mut self, object: &[u8]) -> Result<PATHCONF3resok, Error> {
+        self.nfs(&PATHCONF3args { object: fh(object) })
     }
 
     /// COMMIT of a range; a count of 0 extends to the end.
-    pub fn commit(&mut self, file: &[u8], offset: u64, count: u32) -> Result<Committed, Error> {
-        self.nfs(21, "COMMIT", extent(file, offset, count), |results| {
-            Ok(Committed { consistency: results.consistency()?, verifier: results.fixed()? })
-        })
+    pub fn commit(&mut self, file: &[u8], offset: u64, count: u32) -> Result<COMMIT3resok, Error> {
+        self.nfs(&COMMIT3args { file: fh(file), offset, count })
     }
 }

@@ -54,8 +54,8 @@ fn calls_and_reads_results() {
     client.null().unwrap();
     assert_eq!(client.getattr(b"hand").unwrap_err().status(), Some(70));
     let committed = client.commit(b"hand", 4096, 0).unwrap();
-    assert_eq!(committed.verifier, [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(committed.consistency, Consistency::default());
+    assert_eq!(committed.verf.0, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert!(committed.file_wcc.before.is_none() && committed.file_wcc.after.is_none());
 }
 
 #[test]
@@ -71,6 +71,26 @@ fn tells_refusals_and_garbage() {
     assert!(matches!(client.getattr(b""), Err(Error::Refused { words }) if words == [0, 3]));
     assert!(matches!(client.fsstat(b""), Err(Error::Malformed(_))));
     assert!(matches!(client.readlink(b""), Err(Error::Unasked { .. })));
+}
+
+#[test]
+fn refuses_what_the_codec_lets_pass() {
+    let address = serve(|xid, procedure, _| match procedure {
+        // Padding that is not zero, behind a link's target of three bytes.
+        5 => accepted(xid, &words(&[0, 0, 3, 0x6161_6101])),
+        // A handle of 68 bytes.
+        3 => accepted(xid, &words(&[&[0, 68][..], &[7; 17], &[0, 0]].concat())),
+        // A count of 8 with 4 bytes of data.
+        6 => accepted(xid, &words(&[0, 0, 8, 1, 4, 7])),
+        // A word behind the results.
+        _ => accepted(xid, &words(&[0, 0, 0, 1, 2, 3])),
+    });
+    let mut client = Client::connect(address).unwrap();
+    assert!(matches!(client.readlink(b""), Err(Error::Malformed(_))));
+    assert!(matches!(client.lookup(b"", b""), Err(Error::Malformed(_))));
+    assert!(matches!(client.read(b"", 0, 8), Err(Error::Malformed(_))));
+    assert!(matches!(client.read_all(b"", 0, 8, 8, 1), Err(Error::Malformed(_))));
+    assert!(matches!(client.commit(b"", 0, 0), Err(Error::Malformed(_))));
 }
 
 #[test]

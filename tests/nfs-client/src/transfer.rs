@@ -9,13 +9,11 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-use crate::connection::{Client, Error, NFS, split_reply};
-use crate::procedures::{check_status, read_arguments, read_parts, write_head, write_results};
-use crate::results::{Stability, Written};
-use crate::wire::Results;
+use nfs3_types::nfs3::{READ3args, READ3resok, WRITE3args, WRITE3resok, writeverf3};
 
-const READ: u32 = 6;
-const WRITE: u32 = 7;
+use crate::connection::{Client, Error, NFS, split_reply};
+use crate::procedures::{Arguments, check_status, fh, packed, read_in_place, unpacked};
+use crate::wire::{Fields, Results};
 
 /// A call of a transfer.
 struct Piece {
@@ -36,7 +34,7 @@ impl Client {
     ) -> Result<(), Error> {
         let verifiers = self.write_unstable(file, offset, data, block, window)?;
         let committed = self.commit(file, 0, 0)?;
-        if verifiers.iter().any(|verifier| *verifier != committed.verifier) {
+        if verifiers.iter().any(|verifier| *verifier != committed.verf) {
             return Err(io::Error::other("the verifier changed: written data may be lost").into());
         }
         Ok(())
@@ -51,16 +49,18 @@ impl Client {
         data: &[u8],
         block: usize,
         window: usize,
-    ) -> Result<Vec<[u8; 8]>, Error> {
+    ) -> Result<Vec<writeverf3>, Error> {
         let mut sent = 0;
         let mut in_flight: HashMap<u32, Piece> = HashMap::new();
-        let mut verifiers: Vec<[u8; 8]> = Vec::new();
+        let mut verifiers = Vec::new();
         while sent < data.len() || !in_flight.is_empty() {
             while sent < data.len() && in_flight.len() < window.max(1) {
                 let len = block.max(1).min(data.len() - sent);
                 let at = offset + sent as u64;
-                let arguments = write_head(file, at, len as u32, Stability::Unstable);
-                let xid = self.send_data(NFS, WRITE, &arguments.0, &data[sent..sent + len])?;
+                // The arguments of an UNSTABLE WRITE, without the bytes.
+                let head = Fields::default().opaque(file).u64(at).u32(len as u32).u32(0).u32(len as u32);
+                let (number, _) = WRITE3args::PROCEDURE;
+                let xid = self.send_data(NFS, number, &head.0, &data[sent..sent + len])?;
                 in_flight.insert(xid, Piece { offset: at, len: len as u32 });
                 sent += len;
             }
@@ -69,18 +69,18 @@ impl Client {
                 let text = format!("{} of {} bytes written at {}", written.count, piece.len, piece.offset);
                 return Err(io::Error::other(text).into());
             }
-            if !verifiers.contains(&written.verifier) {
-                verifiers.push(written.verifier);
+            if !verifiers.contains(&written.verf) {
+                verifiers.push(written.verf);
             }
         }
         Ok(verifiers)
     }
 
-    fn receive_written(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Written), Error> {
+    fn receive_written(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, WRITE3resok), Error> {
         let record = self.receive_raw()?;
         let (piece, mut results) = answered(&record, in_flight)?;
         self.check_piece("WRITE", &mut results, in_flight)?;
-        Ok((piece, write_results(&mut results)?))
+        Ok((piece, unpacked(results.0)?))
     }
 
     /// Reads a piece's status. A refusal ends the transfer, so the replies to its other pieces are taken: the next call
@@ -138,13 +138,13 @@ impl Client {
             let record = self.receive_raw()?;
             let (piece, mut results) = answered(&record, &mut in_flight)?;
             self.check_piece("READ", &mut results, &mut in_flight)?;
-            let (_, is_end, data) = read_parts(&mut results)?;
+            let READ3resok { eof, data, .. } = read_in_place(&mut results)?;
             let got = data.len() as u32;
             if got > piece.len {
                 return Err(io::Error::other("more bytes than asked for").into());
             }
-            each(piece.offset, data);
-            if is_end {
+            each(piece.offset, &data);
+            if eof {
                 end = end.min(piece.offset + u64::from(got));
             } else if got == 0 {
                 return Err(io::Error::other("no bytes, and not the end of the file").into());
@@ -157,7 +157,8 @@ impl Client {
     }
 
     fn ask(&mut self, file: &[u8], piece: Piece, in_flight: &mut HashMap<u32, Piece>) -> Result<(), Error> {
-        let xid = self.send(NFS, READ, &read_arguments(file, piece.offset, piece.len).0)?;
+        let arguments = READ3args { file: fh(file), offset: piece.offset, count: piece.len };
+        let xid = self.send(NFS, READ3args::PROCEDURE.0, &packed(&arguments))?;
         in_flight.insert(xid, piece);
         Ok(())
     }

@@ -1,8 +1,10 @@
-//! This client's XDR codec.
+//! Fields one after the other, in XDR: for version 4 and for the heads of records.
 //!
 //! Owns: the encoding and decoding of fields.
 //! Does not own: the meaning of fields.
 //! Invariants: decoding checks every length against the bytes present.
+
+const ENDS: &str = "it ends inside a field";
 
 /// A reply's bytes violate the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +12,12 @@
 pub struct Malformed {
     /// The field, and the error.
     pub what: &'static str,
+}
+
+impl From<nfs3_types::xdr_codec::Error> for Malformed {
+    fn from(error: nfs3_types::xdr_codec::Error) -> Self {
+        Self { what: if matches!(error, nfs3_types::xdr_codec::Error::Io(_)) { ENDS } else { "an impossible value" } }
+    }
 }
 
 /// Arguments under construction.
@@ -50,7 +58,7 @@ pub(crate) struct Results<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Results<'a> {
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed { what: "it ends inside a field" })?;
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed { what: ENDS })?;
         self.0 = rest;
         Ok(taken)
     }
@@ -85,13 +93,6 @@ impl<'a> Results<'a> {
             return Err(Malformed { what: "padding that is not zero" });
         }
         Ok(bytes)
-    }
-
-    pub(crate) fn optional<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
-    ) -> Result<Option<T>, Malformed> {
-        Ok(if self.bool()? { Some(read(self)?) } else { None })
     }
 
     /// Checks that everything has been read.

@@ -8,6 +8,7 @@
 //! Invariants: calls in flight are bounded; the client reconnects a bounded number of times; every page sent carries
 //! its stamp.
 
+mod error;
 mod window;
 mod wire;
 
@@ -20,16 +21,17 @@ use std::task::{Context, Poll};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_nfs::Server;
-use afflux_reference::{Ending, Mismatch, StampLook, StampModel, StampWrite};
+use afflux_reference::{Ending, StampLook, StampModel, StampWrite};
 use afflux_simulator::{Link, LinkEnd, SimPlatform, serve_machine};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{AbortHandle, Either, abortable, select};
+use nfs3_types::nfs3::{COMMIT3resfail, COMMIT3resok, WRITE3resfail, WRITE3resok, nfs_fh3};
 
+use error::DIALS_MAX;
+pub use error::NfsClientError;
 use window::{Action, Range, Window};
-use wire::{Malformed, Procedure, Records, Reply};
+use wire::Records;
 
-/// Most attempts to reconnect.
-const DIALS_MAX: u32 = 60;
 /// Wait before an attempt to reconnect.
 const DIAL_NS: u64 = Nanos::SECOND;
 
@@ -89,47 +91,6 @@ impl NfsClientOutcome {
     pub fn bytes_per_second(&self) -> u64 {
         let ns = u128::from(self.elapsed_ns.max(1));
         (u128::from(self.bytes) * u128::from(Nanos::SECOND) / ns) as u64
-    }
-}
-
-/// The reason that the client gave up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NfsClientError {
-    /// The server refused.
-    #[error("{procedure}: NFS status {status}")]
-    Status {
-        /// The call.
-        procedure: &'static str,
-        /// As in RFC 1813: 5 is an I/O error, 28 is no space.
-        status: u32,
-    },
-    /// A reply violates the protocol.
-    #[error("a reply cannot be read: {what}")]
-    Malformed {
-        /// The malformed part.
-        what: &'static str,
-    },
-    /// No connection can be made any more.
-    #[error("no connection after {DIALS_MAX} tries")]
-    NoServer,
-    /// A check of the server's data failed.
-    #[error("{what}")]
-    Wrong {
-        /// The finding.
-        what: String,
-    },
-}
-
-impl From<Malformed> for NfsClientError {
-    fn from(malformed: Malformed) -> Self {
-        Self::Malformed { what: malformed.0 }
-    }
-}
-
-impl From<Mismatch> for NfsClientError {
-    fn from(mismatch: Mismatch) -> Self {
-        Self::Wrong { what: mismatch.what }
     }
 }
 
@@ -230,7 +191,7 @@ pub struct NfsClient {
     model: Arc<Mutex<StampModel>>,
     window: Window,
     xid: u32,
-    file: Bytes,
+    file: Option<nfs_fh3>,
     end: Option<LinkEnd>,
     received: BytesMut,
     outgoing: Bytes,
@@ -266,7 +227,7 @@ impl NfsClient {
             model,
             window,
             xid: 0,
-            file: Bytes::new(),
+            file: None,
             end: None,
             received: BytesMut::new(),
             outgoing: Bytes::new(),
@@ -335,13 +296,12 @@ impl NfsClient {
 
     async fn run_connected(&mut self) -> Result<(), ClientStop> {
         self.end = Some(self.entry.dial().ok_or(Lost)?);
-        if self.file.is_empty() {
+        if self.file.is_none() {
             let xid = self.next_xid();
-            let mut reply = self.ask(Procedure::Mount, xid, wire::mount(xid, "/")).await?;
-            let root = reply.opaque("the root's handle")?;
+            let root = wire::mounted(&self.ask(xid, wire::mount(xid, "/")?).await?)?;
             let xid = self.next_xid();
-            let call = wire::create(xid, &root, &self.options.name);
-            self.file = self.ask(Procedure::Create, xid, call).await?.created()?;
+            let call = wire::create(xid, root, &self.options.name)?;
+            self.file = Some(wire::created(&self.ask(xid, call).await?)?);
             self.begun_ns = self.platform.now().0;
         }
         poll_fn(|cx| self.poll(cx)).await
@@ -357,16 +317,15 @@ impl NfsClient {
     }
 
     /// Makes one call while no other is in flight.
-    async fn ask(&mut self, procedure: Procedure, xid: u32, call: Bytes) -> Result<Reply, ClientStop> {
+    async fn ask(&mut self, xid: u32, call: Bytes) -> Result<Vec<u8>, ClientStop> {
         self.end()?.send(call).await.map_err(|_| Lost)?;
         loop {
             if let Some(record) = wire::next_record(&mut self.received)? {
-                let (answered, mut reply) = Reply::open(record)?;
+                let (answered, results) = wire::open_reply(&record)?;
                 if answered != xid {
-                    return Err(Malformed("it is to no call in flight").into());
+                    return Err(NfsClientError::malformed("it is to no call in flight").into());
                 }
-                check_status(procedure, &mut reply)?;
-                return Ok(reply);
+                return Ok(results.to_vec());
             }
             let piece = self.end()?.receive().await.ok_or(Lost)?;
             self.received.extend_from_slice(&piece);
@@ -379,8 +338,8 @@ impl NfsClient {
             let mut moved = self.receive(cx)?;
             if self.outgoing.is_empty() {
                 match self.window.next() {
-                    Action::Write(range) => self.write(range),
-                    Action::Commit => self.commit(),
+                    Action::Write(range) => self.write(range)?,
+                    Action::Commit => self.commit()?,
                     Action::Wait => {}
                     Action::Finished => return Poll::Ready(Ok(())),
                 }
@@ -405,45 +364,46 @@ impl NfsClient {
             let piece = piece.ok_or(Lost)?;
             self.received.extend_from_slice(&piece);
             while let Some(record) = wire::next_record(&mut self.received)? {
-                let (xid, reply) = Reply::open(record)?;
-                self.answered(xid, reply)?;
+                let (xid, results) = wire::open_reply(&record)?;
+                self.answered(xid, results)?;
             }
             moved = true;
         }
         Ok(moved)
     }
 
-    fn write(&mut self, range: Range) {
-        let xid = self.next_xid();
+    fn write(&mut self, range: Range) -> Result<(), ClientStop> {
+        let (file, xid) = (self.file.clone().ok_or(Lost)?, self.next_xid());
         let write = self.with_model(|model| model.begin_write(range.offset, range.len.into()));
-        self.outgoing = self.records.write(xid, &self.file, range.offset, range.len, |data| write.stamp(0, data));
+        self.outgoing = self.records.write(xid, file, range.offset, range.len, |data| write.stamp(0, data))?;
         self.outcome.writes += 1;
         let sent_ns = self.platform.now().0;
         self.in_flight.insert(xid, InFlight::Write { range, write, sent_ns });
+        Ok(())
     }
 
-    fn commit(&mut self) {
-        let xid = self.next_xid();
-        self.outgoing = wire::commit(xid, &self.file);
+    fn commit(&mut self) -> Result<(), ClientStop> {
+        let (file, xid) = (self.file.clone().ok_or(Lost)?, self.next_xid());
+        self.outgoing = wire::commit(xid, file)?;
         let look = self.with_model(StampModel::begin_sync);
         let sent_ns = self.platform.now().0;
         self.in_flight.insert(xid, InFlight::Commit { look, sent_ns });
+        Ok(())
     }
 
     fn with_model<T>(&self, change: impl FnOnce(&mut StampModel) -> T) -> T {
         change(&mut self.model.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn answered(&mut self, xid: u32, mut reply: Reply) -> Result<(), ClientStop> {
+    fn answered(&mut self, xid: u32, results: &[u8]) -> Result<(), ClientStop> {
         let now_ns = self.platform.now().0;
         match self.in_flight.remove(&xid) {
-            None => Err(Malformed("it is to no call in flight").into()),
+            None => Err(NfsClientError::malformed("it is to no call in flight").into()),
             Some(InFlight::Write { range, write, sent_ns }) => {
-                check_status(Procedure::Write, &mut reply)?;
-                let (count, verifier) = reply.written()?;
+                let WRITE3resok { count, verf, .. } = wire::results::<_, WRITE3resfail>("WRITE", results)?;
                 let ending = if count == range.len { Ending::Done } else { Ending::Failed };
                 self.with_model(|model| model.end_write(write, ending));
-                self.window.written(range, count, verifier);
+                self.window.written(range, count, u64::from_be_bytes(verf.0));
                 let took_ns = now_ns - sent_ns;
                 self.outcome.write_ns_max = self.outcome.write_ns_max.max(took_ns);
                 self.outcome.write_ns_sum += took_ns;
@@ -451,8 +411,8 @@ impl NfsClient {
                 Ok(())
             }
             Some(InFlight::Commit { look, sent_ns }) => {
-                check_status(Procedure::Commit, &mut reply)?;
-                let all = self.window.committed(reply.committed()?);
+                let COMMIT3resok { verf, .. } = wire::results::<_, COMMIT3resfail>("COMMIT", results)?;
+                let all = self.window.committed(u64::from_be_bytes(verf.0));
                 self.with_model(|model| if all { model.end_sync(look, 0, u64::MAX) } else { model.end_look(look) });
                 self.outcome.commit_waits_ns.push(now_ns - sent_ns);
                 self.tell(Answered { sent_ns, ended_ns: now_ns, written: None });
@@ -482,12 +442,5 @@ impl NfsClient {
             }
         }
         self.window.disconnected(again);
-    }
-}
-
-fn check_status(procedure: Procedure, reply: &mut Reply) -> Result<(), NfsClientError> {
-    match reply.u32("the status")? {
-        0 => Ok(()),
-        status => Err(NfsClientError::Status { procedure: procedure.name(), status }),
     }
 }

@@ -1,98 +1,72 @@
-//! Encodes the client's calls and decodes the replies.
+//! The client's calls as records, and the results in replies. `nfs3_types`, which the server does not use, encodes and
+//! decodes them, so that a mistake of the server's codec shows.
 //!
-//! This codec is separate from the server's, so that a mistake on one side shows on the other.
-//!
-//! Owns: record marks, the RPC header (RFC 5531), MNT, CREATE, WRITE and COMMIT (RFC 1813).
+//! Owns: record marks, the memory of WRITEs.
 //! Does not own: the time of calls (`window`), waits for replies (`mod`).
-//! Invariants: decoding checks every length against the bytes present.
+//! Invariants: a malformed reply is an error.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+use nfs3_types::mount::{self, dirpath, mountres3};
+use nfs3_types::nfs3::{
+    self, COMMIT3args, CREATE3args, CREATE3resfail, CREATE3resok, NFS_PROGRAM, Nfs3Option, Nfs3Result, createhow3,
+    diropargs3, nfs_fh3, sattr3, stable_how,
+};
+use nfs3_types::rpc::{
+    RPC_VERSION_2, accept_stat_data, accepted_reply, auth_unix, call_body, fragment_header, msg_body, opaque_auth,
+    reply_body, rpc_msg,
+};
+use nfs3_types::xdr_codec::{self, Opaque, Pack, Unpack};
 
-const LAST_FRAGMENT: u32 = 1 << 31;
-const NFS: (u32, u32) = (100_003, 3);
-const MOUNT: (u32, u32) = (100_005, 3);
-const MACHINE_NAME: &[u8] = b"client";
+use super::error::NfsClientError;
+
 /// Longer replies are refused: no reply to these calls reaches 1 KiB.
-const REPLY_BYTES_MAX: usize = 64 << 10;
+const REPLY_BYTES_MAX: u32 = 64 << 10;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Procedure {
-    Mount,
-    Create,
-    Write,
-    Commit,
+/// The record of a call of user and group 0 up to its arguments, with room for its mark.
+fn head(xid: u32, (prog, vers): (u32, u32), proc: u32) -> xdr_codec::Result<Vec<u8>> {
+    let user = auth_unix { machinename: Opaque::borrowed(b"client"), ..auth_unix::default() };
+    let (cred, verf) = (opaque_auth::auth_unix(&user), opaque_auth::default());
+    let body = msg_body::CALL(call_body { rpcvers: RPC_VERSION_2, prog, vers, proc, cred, verf });
+    let mut record = vec![0; 4];
+    rpc_msg { xid, body }.pack(&mut record)?;
+    Ok(record)
 }
 
-impl Procedure {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Mount => "MNT",
-            Self::Create => "CREATE",
-            Self::Write => "WRITE",
-            Self::Commit => "COMMIT",
-        }
-    }
+fn nfs_head(xid: u32, procedure: NFS_PROGRAM) -> xdr_codec::Result<Vec<u8>> {
+    head(xid, (nfs3::PROGRAM, nfs3::VERSION), procedure as u32)
 }
 
-/// A record of a call without its arguments, with a capacity of `room` bytes for them.
-fn call(xid: u32, procedure: Procedure, room: usize) -> BytesMut {
-    let ((program, version), number) = match procedure {
-        Procedure::Mount => (MOUNT, 1),
-        Procedure::Create => (NFS, 8),
-        Procedure::Write => (NFS, 7),
-        Procedure::Commit => (NFS, 21),
-    };
-    let mut record = BytesMut::with_capacity(80 + room);
-    // The record mark is set once the length is known. Then: a call, RPC version 2.
-    for word in [0, xid, 0, 2, program, version, number] {
-        record.put_u32(word);
-    }
-    // AUTH_SYS: a stamp, a name, user 0, group 0, no further groups; and no verifier.
-    let credential = 5 * 4 + padded(MACHINE_NAME.len()) as u32;
-    record.put_u32(1);
-    record.put_u32(credential);
-    record.put_u32(0);
-    opaque(&mut record, MACHINE_NAME);
-    for word in [0, 0, 0, 0, 0] {
-        record.put_u32(word);
-    }
-    record
+fn mark(record_bytes: usize) -> [u8; 4] {
+    fragment_header::new((record_bytes - 4) as u32, true).into_xdr_buf()
 }
 
-fn padded(len: usize) -> usize {
-    len.next_multiple_of(4)
-}
-
-fn opaque(record: &mut BytesMut, bytes: &[u8]) {
-    record.put_u32(bytes.len() as u32);
-    record.put_slice(bytes);
-    record.put_bytes(0, padded(bytes.len()) - bytes.len());
-}
-
-fn marked(mut record: BytesMut) -> Bytes {
-    let mark = LAST_FRAGMENT | (record.len() - 4) as u32;
-    record[..4].copy_from_slice(&mark.to_be_bytes());
-    record.freeze()
+fn call(mut record: Vec<u8>, arguments: &impl Pack) -> xdr_codec::Result<Bytes> {
+    arguments.pack(&mut record)?;
+    let mark = mark(record.len());
+    record[..4].copy_from_slice(&mark);
+    Ok(record.into())
 }
 
 /// MNT of an export.
-pub(super) fn mount(xid: u32, path: &str) -> Bytes {
-    let mut record = call(xid, Procedure::Mount, 8 + path.len());
-    opaque(&mut record, path.as_bytes());
-    marked(record)
+pub(super) fn mount(xid: u32, path: &str) -> xdr_codec::Result<Bytes> {
+    let record = head(xid, (mount::PROGRAM, mount::VERSION), 1)?;
+    call(record, &dirpath(Opaque::borrowed(path.as_bytes())))
 }
 
 /// CREATE, UNCHECKED, with mode 0644 and size 0.
-pub(super) fn create(xid: u32, directory: &[u8], name: &str) -> Bytes {
-    let mut record = call(xid, Procedure::Create, 64 + directory.len() + name.len());
-    opaque(&mut record, directory);
-    opaque(&mut record, name.as_bytes());
-    for word in [0, 1, 0o644, 0, 0, 1, 0, 0, 0, 0] {
-        record.put_u32(word);
-    }
-    marked(record)
+pub(super) fn create(xid: u32, directory: nfs_fh3, name: &str) -> xdr_codec::Result<Bytes> {
+    let where_ = diropargs3 { dir: directory, name: name.as_bytes().into() };
+    let attributes = sattr3 { mode: Nfs3Option::Some(0o644), size: Nfs3Option::Some(0), ..sattr3::default() };
+    let arguments = CREATE3args { where_, how: createhow3::UNCHECKED(attributes) };
+    call(nfs_head(xid, NFS_PROGRAM::NFSPROC3_CREATE)?, &arguments)
+}
+
+/// COMMIT of the whole file.
+pub(super) fn commit(xid: u32, file: nfs_fh3) -> xdr_codec::Result<Bytes> {
+    let arguments = COMMIT3args { file, offset: 0, count: 0 };
+    call(nfs_head(xid, NFS_PROGRAM::NFSPROC3_COMMIT)?, &arguments)
 }
 
 /// Records of sent and dropped WRITEs, which are refilled without zeroing them again.
@@ -127,45 +101,38 @@ impl Records {
     }
 
     /// WRITE, UNSTABLE, of zeros that `fill` changes, at the same offsets each time.
-    pub(super) fn write(&self, xid: u32, file: &[u8], offset: u64, len: u32, fill: impl FnOnce(&mut [u8])) -> Bytes {
-        let data_len = len as usize;
-        let mut header = call(xid, Procedure::Write, 32 + padded(file.len()));
-        opaque(&mut header, file);
-        header.put_u64(offset);
-        for word in [len, 0, len] {
-            header.put_u32(word);
+    pub(super) fn write(
+        &self,
+        xid: u32,
+        file: nfs_fh3,
+        offset: u64,
+        len: u32,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> xdr_codec::Result<Bytes> {
+        let mut head = nfs_head(xid, NFS_PROGRAM::NFSPROC3_WRITE)?;
+        file.pack(&mut head)?;
+        offset.pack(&mut head)?;
+        for word in [len, stable_how::UNSTABLE as u32, len] {
+            word.pack(&mut head)?;
         }
-        let total = header.len() + padded(data_len);
-        let mark = LAST_FRAGMENT | (total - 4) as u32;
-        header[..4].copy_from_slice(&mark.to_be_bytes());
+        let data_len = len as usize;
+        let total = head.len() + data_len.next_multiple_of(4);
+        head[..4].copy_from_slice(&mark(total));
         let kept = self.lock().pop().filter(|record| record.len() == total);
         let mut record = kept.unwrap_or_else(|| vec![0; total]);
-        record[..header.len()].copy_from_slice(&header);
-        fill(&mut record[header.len()..header.len() + data_len]);
-        Bytes::from_owner(PersistedRecordTable { record, records: self.clone() })
+        record[..head.len()].copy_from_slice(&head);
+        fill(&mut record[head.len()..head.len() + data_len]);
+        Ok(Bytes::from_owner(PersistedRecordTable { record, records: self.clone() }))
     }
 }
-
-/// COMMIT of the whole file.
-pub(super) fn commit(xid: u32, file: &[u8]) -> Bytes {
-    let mut record = call(xid, Procedure::Commit, 16 + padded(file.len()));
-    opaque(&mut record, file);
-    record.put_u64(0);
-    record.put_u32(0);
-    marked(record)
-}
-
-/// The malformed part of a reply.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Malformed(pub(super) &'static str);
 
 /// Takes the next whole record off the front of the received bytes.
-pub(super) fn next_record(received: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
-    let Some(mark) = received.first_chunk().map(|mark| u32::from_be_bytes(*mark)) else { return Ok(None) };
-    let len = (mark & !LAST_FRAGMENT) as usize;
-    if mark & LAST_FRAGMENT == 0 || len > REPLY_BYTES_MAX {
-        return Err(Malformed("its mark"));
+pub(super) fn next_record(received: &mut BytesMut) -> Result<Option<Bytes>, NfsClientError> {
+    let Some(mark) = received.first_chunk().map(|mark| fragment_header::from(*mark)) else { return Ok(None) };
+    if !mark.eof() || mark.fragment_length() > REPLY_BYTES_MAX {
+        return Err(NfsClientError::malformed("its mark"));
     }
+    let len = mark.fragment_length() as usize;
     if received.len() < 4 + len {
         return Ok(None);
     }
@@ -173,87 +140,38 @@ pub(super) fn next_record(received: &mut BytesMut) -> Result<Option<Bytes>, Malf
     Ok(Some(received.split_to(len).freeze()))
 }
 
-/// The fields of a reply, from its first on.
-pub(super) struct Reply(Bytes);
-
-impl Reply {
-    /// Reads the header of a reply to an accepted and successful call; also returns the call's number.
-    pub(super) fn open(record: Bytes) -> Result<(u32, Self), Malformed> {
-        let mut reply = Self(record);
-        let xid = reply.u32("its number")?;
-        if reply.u32("its kind")? != 1 || reply.u32("whether the call was accepted")? != 0 {
-            return Err(Malformed("it refuses the call"));
+/// The number and the results of a reply to an accepted and successful call.
+pub(super) fn open_reply(record: &[u8]) -> Result<(u32, &[u8]), NfsClientError> {
+    let mut results = record;
+    let (rpc_msg { xid, body }, _) = rpc_msg::unpack(&mut results)?;
+    match body {
+        msg_body::REPLY(reply_body::MSG_ACCEPTED(accepted_reply { reply_data: accept_stat_data::SUCCESS, .. })) => {
+            Ok((xid, results))
         }
-        reply.u32("its verifier's flavour")?;
-        reply.opaque("its verifier")?;
-        match reply.u32("whether the call was carried out")? {
-            0 => Ok((xid, reply)),
-            _ => Err(Malformed("it says that the call cannot be carried out")),
-        }
+        _ => Err(NfsClientError::malformed("it accepts no call")),
     }
+}
 
-    pub(super) fn u32(&mut self, what: &'static str) -> Result<u32, Malformed> {
-        if self.0.len() < 4 {
-            return Err(Malformed(what));
-        }
-        Ok(self.0.get_u32())
+/// The handle in the results of MNT.
+pub(super) fn mounted(mut results: &[u8]) -> Result<nfs_fh3, NfsClientError> {
+    match mountres3::unpack(&mut results)?.0 {
+        mountres3::Ok(mounted) => Ok(nfs_fh3 { data: Opaque::owned(mounted.fhandle.0.into_owned()) }),
+        mountres3::Err(status) => Err(NfsClientError::Status { procedure: "MNT", status: status as u32 }),
     }
+}
 
-    fn skip(&mut self, len: usize, what: &'static str) -> Result<(), Malformed> {
-        if self.0.len() < len {
-            return Err(Malformed(what));
-        }
-        self.0.advance(len);
-        Ok(())
+/// The handle in the results of CREATE.
+pub(super) fn created(created: &[u8]) -> Result<nfs_fh3, NfsClientError> {
+    match results::<CREATE3resok, CREATE3resfail>("CREATE", created)?.obj {
+        Nfs3Option::Some(handle) => Ok(handle),
+        Nfs3Option::None => Err(NfsClientError::malformed("there is no handle")),
     }
+}
 
-    pub(super) fn opaque(&mut self, what: &'static str) -> Result<Bytes, Malformed> {
-        let len = self.u32(what)? as usize;
-        if self.0.len() < len || self.0.len() < padded(len) {
-            return Err(Malformed(what));
-        }
-        let bytes = self.0.slice(..len);
-        self.0.advance(padded(len));
-        Ok(bytes)
-    }
-
-    fn optional(&mut self, len: usize, what: &'static str) -> Result<(), Malformed> {
-        match self.u32(what)? {
-            0 => Ok(()),
-            _ => self.skip(len, what),
-        }
-    }
-
-    /// Skips the attributes of the file before and after.
-    fn consistency(&mut self) -> Result<(), Malformed> {
-        self.optional(24, "attributes before")?;
-        self.optional(84, "attributes after")
-    }
-
-    /// The handle that CREATE returns.
-    pub(super) fn created(&mut self) -> Result<Bytes, Malformed> {
-        match self.u32("whether there is a handle")? {
-            1 => self.opaque("the handle"),
-            _ => Err(Malformed("there is no handle")),
-        }
-    }
-
-    /// The number of bytes that a WRITE wrote, and the verifier.
-    pub(super) fn written(&mut self) -> Result<(u32, u64), Malformed> {
-        self.consistency()?;
-        let count = self.u32("the count")?;
-        self.u32("the stability")?;
-        Ok((count, self.verifier()?))
-    }
-
-    /// The verifier of a COMMIT.
-    pub(super) fn committed(&mut self) -> Result<u64, Malformed> {
-        self.consistency()?;
-        self.verifier()
-    }
-
-    fn verifier(&mut self) -> Result<u64, Malformed> {
-        let high = self.u32("the write verifier")?;
-        Ok(u64::from(high) << 32 | u64::from(self.u32("the write verifier")?))
+/// The results of a procedure of NFS.
+pub(super) fn results<T: Unpack, E: Unpack>(procedure: &'static str, mut results: &[u8]) -> Result<T, NfsClientError> {
+    match Nfs3Result::<T, E>::unpack(&mut results)?.0 {
+        Nfs3Result::Ok(results) => Ok(results),
+        Nfs3Result::Err((status, _)) => Err(NfsClientError::Status { procedure, status: status as u32 }),
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use afflux_nfs_client::{Call, Change, Client, Creation, Error, NFS, Node, Stability, User};
+use afflux_nfs_client::{Call, Change, Client, Creation, Error, NFS, Node, User, stable_how};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::Signal;
 
@@ -83,13 +83,13 @@ fn a_process_of_this_machine_is_itself_whatever_it_claims() {
         claim(&mut forger);
         let secret = forger.lookup(&root, b"secret").unwrap().0.to_vec();
         assert_eq!(status(forger.read(&secret, 0, 10)), ACCESS);
-        assert_eq!(status(forger.write(&secret, 0, b"x", Stability::Unstable)), ACCESS);
+        assert_eq!(status(forger.write(&secret, 0, b"x", stable_how::UNSTABLE)), ACCESS);
         assert_eq!(status(forger.commit(&secret, 0, 0)), ACCESS);
         let truncated = Change { size: Some(0), ..Change::default() };
         assert_eq!(status(forger.setattr(&secret, truncated, None)), ACCESS);
         let opened = Change { mode: Some(0o666), ..Change::default() };
         assert_eq!(status(forger.setattr(&secret, opened, None)), PERM);
-        assert_eq!(forger.access(&secret, 0x3f).unwrap().granted, 0);
+        assert_eq!(forger.access(&secret, 0x3f).unwrap().access, 0);
         let name = format!("made {at}");
         create(&mut forger, &root, &name, 0o6755).unwrap();
         // The user is not in /etc/passwd, and so in no group of this machine.
@@ -171,10 +171,10 @@ fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_on
     client.commit(&file, 0, 0).unwrap();
     let change = Change { mode: Some(0o600), ..Change::default() };
     let sized = Change { size: Some(1), ..Change::default() };
-    assert_eq!(client.access(&file, 0x3f).unwrap().granted & 0x1c, 0);
+    assert_eq!(client.access(&file, 0x3f).unwrap().access & 0x1c, 0);
     let refusals = [
-        status(client.write(&file, 0, b"x", Stability::Unstable)),
-        status(client.write(&file, 0, b"", Stability::Unstable)),
+        status(client.write(&file, 0, b"x", stable_how::UNSTABLE)),
+        status(client.write(&file, 0, b"", stable_how::UNSTABLE)),
         status(client.setattr(&file, change, None)),
         status(client.setattr(&file, sized, None)),
         status(create(&mut client, &root, "new", 0o600)),
@@ -422,7 +422,7 @@ fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
     let one = client.mkdir(&root, b"one", Change::default()).unwrap().handle.unwrap().to_vec();
     let two = client.mkdir(&one, b"two", Change::default()).unwrap().handle.unwrap().to_vec();
     let file = create(&mut client, &two, "file", 0o640).unwrap();
-    client.write(&file, 0, b"bytes", Stability::FileSync).unwrap();
+    client.write(&file, 0, b"bytes", stable_how::FILE_SYNC).unwrap();
     client.rename((&root, b"one"), (&root, b"uno")).unwrap();
     let record = scratch.path().join("home/afflux/places");
     let bytes = || fs::metadata(&record).map_or(0, |metadata| metadata.len());

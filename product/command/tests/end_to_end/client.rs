@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use afflux_nfs_client::{Attributes, Change, Stability, User};
+use afflux_nfs_client::{Change, User, fattr3, stable_how};
 
 use crate::server::Server;
 
@@ -86,8 +86,8 @@ impl Client {
     /// Makes a file by FILE_SYNC writes. Returns whether the server answered with FILE_SYNC.
     pub(crate) fn write_file_stable(&mut self, parent: &Handle, name: &str, bytes: &[u8]) -> bool {
         let file = self.create(parent, name);
-        let written = self.inner.write(&file, 0, bytes, Stability::FileSync).unwrap();
-        written.count as usize == bytes.len() && written.stability == Stability::FileSync
+        let written = self.inner.write(&file, 0, bytes, stable_how::FILE_SYNC).unwrap();
+        written.count as usize == bytes.len() && written.committed == stable_how::FILE_SYNC
     }
 
     /// Writes with many calls in flight, and commits.
@@ -99,10 +99,10 @@ impl Client {
     pub(crate) fn try_write_at(&mut self, file: &Handle, offset: u64, bytes: &[u8]) -> Result<(), u32> {
         for (at, piece) in bytes.chunks(BLOCK).enumerate() {
             let offset = offset + (at * BLOCK) as u64;
-            let written = self.inner.write(file, offset, piece, Stability::Unstable);
+            let written = self.inner.write(file, offset, piece, stable_how::UNSTABLE);
             let written = written.map_err(|error| error.status().expect("a status"))?;
             assert_eq!(written.count as usize, piece.len());
-            self.verifier = written.verifier;
+            self.verifier = written.verf.0;
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Client {
 
     pub(crate) fn try_commit(&mut self, file: &Handle) -> Result<(), u32> {
         let committed = self.inner.commit(file, 0, 0).map_err(|error| error.status().expect("a status"))?;
-        self.verifier = committed.verifier;
+        self.verifier = committed.verf.0;
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Client {
         found
     }
 
-    pub(crate) fn attributes(&mut self, object: &Handle) -> Attributes {
+    pub(crate) fn attributes(&mut self, object: &Handle) -> fattr3 {
         self.inner.getattr(object).unwrap()
     }
 

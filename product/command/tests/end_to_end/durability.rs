@@ -132,7 +132,8 @@ fn times_of_what_was_committed_do_not_go_back_over_a_kill() {
         let found = client.attributes(&file);
         assert_eq!(found.mtime, told.mtime, "round {round}");
         // Before 6.13, Linux takes times from ticks: changes within one tick may lack a nanosecond each.
-        let nanos = |time: afflux_nfs_client::Time| u64::from(time.seconds) * 1_000_000_000 + u64::from(time.nanos);
+        let nanos =
+            |time: afflux_nfs_client::nfstime3| u64::from(time.seconds) * 1_000_000_000 + u64::from(time.nseconds);
         assert!(nanos(found.ctime) + 100 >= nanos(told.ctime), "round {round}");
         assert!(found.used >= 5000, "round {round}: {}", found.used);
     }

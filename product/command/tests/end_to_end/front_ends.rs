@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use afflux_nfs_client::sessions::{Compound, Outcome, Session, Stateid};
-use afflux_nfs_client::{Change, Client, Creation, Error, Stability, User};
+use afflux_nfs_client::{Change, Client, Creation, Error, User, stable_how};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::{ReadWriteFlags, pwritev2};
 use rustix::process::{Gid, Uid};
@@ -263,7 +263,7 @@ impl Caller {
     pub(crate) fn write(&mut self, used: &Used, offset: u64, bytes: &[u8], is_durable: bool) -> Refused {
         let written = match (&mut *self, used) {
             (Self::V3(client, _), Used::V3(file)) => {
-                let stability = if is_durable { Stability::FileSync } else { Stability::Unstable };
+                let stability = if is_durable { stable_how::FILE_SYNC } else { stable_how::UNSTABLE };
                 of_nfs(client.write(file, offset, bytes, stability))?.count as usize
             }
             (Self::V4(session), Used::V4(file, stateid)) => {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use afflux_disk::Rates;
-use afflux_nfs_client::{Change, Stability};
+use afflux_nfs_client::{Call, Change, stable_how};
 use afflux_scratch::within;
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
@@ -103,7 +103,6 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
 #[test]
 fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
     const CREATE: u32 = 8;
-    const GUARDED: [u8; 4] = [0, 0, 0, 1];
     let scratch = Scratch::new();
     let (data, well) = (scratch.directory("data"), scratch.directory("well"));
     let Some(mount) = Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
@@ -111,9 +110,8 @@ fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
     let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
     let (hanging, working) = (client.mount("/data").unwrap(), client.mount("/well").unwrap());
     let Some(frozen) = Frozen::freeze(&data) else { return };
-    // No attribute is set.
-    let call = [opaque(&hanging), opaque(b"a"), GUARDED.to_vec(), vec![0; 24]].concat();
-    let created = client.send(afflux_nfs_client::NFS, CREATE, &call).unwrap();
+    let call = Call::Create { directory: hanging, name: b"a".to_vec() };
+    let created = client.send(afflux_nfs_client::NFS, CREATE, &call.arguments()).unwrap();
     let hung = || {
         let is_hung = |device: &Value| device["names_stalled_ns"].as_u64().is_some_and(|ns| ns >= 5_000_000_000);
         let devices = server.stat()["devices"].as_array().unwrap().clone();
@@ -139,24 +137,14 @@ fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
 
 /// The arguments of a WRITE that is answered once durable.
 fn stable_write(file: &[u8], offset: u64, data: &[u8]) -> Vec<u8> {
-    const FILE_SYNC: u32 = 2;
-    let words = [(data.len() as u32).to_be_bytes(), FILE_SYNC.to_be_bytes()].concat();
-    [opaque(file), offset.to_be_bytes().to_vec(), words, opaque(data)].concat()
+    Call::Write { file: file.to_vec(), offset, data: data.to_vec(), stability: stable_how::FILE_SYNC }.arguments()
 }
 
 const READ: u32 = 6;
 
 /// The arguments of a READ of 4 KiB.
 fn page_read(file: &[u8], offset: u64) -> Vec<u8> {
-    [opaque(file), offset.to_be_bytes().to_vec(), 4096_u32.to_be_bytes().to_vec()].concat()
-}
-
-/// Bytes with their length, in XDR.
-fn opaque(bytes: &[u8]) -> Vec<u8> {
-    let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
-    field.extend(bytes);
-    field.resize(field.len().next_multiple_of(4), 0);
-    field
+    Call::Read { file: file.to_vec(), offset, count: 4096 }.arguments()
 }
 
 #[test]
@@ -178,7 +166,7 @@ fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goe
         .collect();
     // Each of these is answered before any of the former.
     client.getattr(&parked).unwrap();
-    client.write(&other, 0, &bytes[..4096], afflux_nfs_client::Stability::Unstable).unwrap();
+    client.write(&other, 0, &bytes[..4096], afflux_nfs_client::stable_how::UNSTABLE).unwrap();
     client.commit(&other, 0, 0).unwrap();
     assert!(client.read(&other, 0, 4096).unwrap().data == bytes[..4096]);
     client.create_empty(&working, b"c").unwrap();
@@ -250,7 +238,7 @@ fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, cal
             client.setattr(&file, Change { size: Some(0), ..Change::default() }, None).unwrap();
             durable.fetch_sub(1, Ordering::SeqCst);
         }
-        client.write(&file, at * bytes.len() as u64, &bytes, Stability::Unstable).unwrap();
+        client.write(&file, at * bytes.len() as u64, &bytes, stable_how::UNSTABLE).unwrap();
         if at % 4 == 3 {
             durable.fetch_add(1, Ordering::SeqCst);
             client.commit(&file, 0, 0).unwrap();
@@ -339,7 +327,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
         let mut others = others(&server);
         for round in 0..ROUNDS {
             // The file's descriptors are open.
-            client.write(&ours, 0, &[2; 8192], Stability::Unstable).unwrap();
+            client.write(&ours, 0, &[2; 8192], stable_how::UNSTABLE).unwrap();
             client.commit(&ours, 0, 0).unwrap();
             let (offset, is_write) = ((1 << 20) + (round << 16), round % 3 == 1);
             if round % 3 == 2 {
@@ -352,7 +340,7 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
             if !is_write {
                 client.send(afflux_nfs_client::NFS, READ, &page_read(&ours, offset)).unwrap();
             } else {
-                client.write(&ours, 0, &[3; 8192], Stability::Unstable).unwrap();
+                client.write(&ours, 0, &[3; 8192], stable_how::UNSTABLE).unwrap();
             }
             // Of a write, that is the flusher's.
             held += u64::from(within(COMES_WITHIN, || waits_for_the_disk(&server, &name)));
@@ -410,7 +398,7 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
         match round % KINDS {
             0 => {
                 let file = client.create_empty(&root, &name).unwrap();
-                client.write(&file, 0, &[1; 65536], Stability::FileSync).unwrap();
+                client.write(&file, 0, &[1; 65536], stable_how::FILE_SYNC).unwrap();
             }
             1 => drop(client.mkdir(&root, &name, Change::default()).unwrap()),
             _ => drop(client.symlink(&root, &name, &[b'a'; 200], Change::default()).unwrap()),
@@ -425,9 +413,9 @@ fn an_object_removed_from_a_disk_that_hangs_holds_up_no_other_connection() {
             let before = syncs.load(Ordering::Relaxed);
             eventually("the other program syncs", || syncs.load(Ordering::Relaxed) >= before + 3);
             disk.hang();
-            let place = [opaque(&root), opaque(format!("ours{round}").as_bytes())].concat();
+            let remove = Call::Remove { directory: root.clone(), name: format!("ours{round}").into_bytes() };
             let procedure = if round % KINDS == 1 { RMDIR } else { REMOVE };
-            client.send(afflux_nfs_client::NFS, procedure, &place).unwrap();
+            client.send(afflux_nfs_client::NFS, procedure, &remove.arguments()).unwrap();
             held += usize::from(within(COMES_WITHIN, || waits_in_the_kernel(server.process(), |_| true)));
             answered += answering(&mut others);
             disk.go_on();
@@ -462,11 +450,13 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
     let (directory, _) = first.lookup(&root, b"below").unwrap();
     let (file, _) = first.lookup(&directory, b"file").unwrap();
     let read = page_read(&file, 0);
+    // As of GETATTR.
+    let handle = Call::GetAttributes { object: directory }.arguments();
     let mut others = others(&server);
     let mut openers: Vec<_> = (0..FIRST_OPENINGS).map(|_| connect()).collect();
     for opener in &mut openers {
         opener.send(afflux_nfs_client::NFS, READ, &read).unwrap();
-        opener.send(afflux_nfs_client::NFS, FSINFO, &opaque(&directory)).unwrap();
+        opener.send(afflux_nfs_client::NFS, FSINFO, &handle).unwrap();
     }
     let calls = || {
         let calls = server.stat()["nfs"]["calls"].clone();

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_nfs_client::{Change, Client, Error, Stability};
+use afflux_nfs_client::{Change, Client, Error, stable_how};
 use rustix::process::Signal;
 
 use crate::arenas::Place;
@@ -65,15 +65,15 @@ impl Model {
         let mut seen = None;
         match operation {
             Operation::Write { offset, bytes } => {
-                let written = client.write(&self.handle, *offset as u64, bytes, Stability::Unstable)?;
+                let written = client.write(&self.handle, *offset as u64, bytes, stable_how::UNSTABLE)?;
                 assert_eq!(written.count as usize, bytes.len());
-                seen = Some(written.verifier);
+                seen = Some(written.verf.0);
             }
             Operation::SetSize(size) => {
                 let change = Change { size: Some(*size as u64), ..Change::default() };
                 client.setattr(&self.handle, change, None)?;
             }
-            Operation::Commit => seen = Some(client.commit(&self.handle, 0, 0)?.verifier),
+            Operation::Commit => seen = Some(client.commit(&self.handle, 0, 0)?.verf.0),
             Operation::Read => {
                 let read = client.read(&self.handle, 0, FILE_BYTES as u32)?.data;
                 assert!(read == self.bytes[..read.len()], "a read before the kill");

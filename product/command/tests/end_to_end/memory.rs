@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use afflux_nfs_client::Stability;
+use afflux_nfs_client::stable_how;
 
 use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
@@ -137,7 +137,7 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     let mut plain = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
     let file = plain.find(&root, "small").unwrap();
     assert_eq!(plain.getattr(&file).unwrap().size, 10);
-    plain.write(&file, 0, &[7; 8_000], Stability::Unstable).unwrap();
+    plain.write(&file, 0, &[7; 8_000], stable_how::UNSTABLE).unwrap();
     plain.commit(&file, 0, 0).unwrap();
     let resident = server.resident_bytes();
     assert!(resident <= before + BOUND_BYTES + LOOSE_BYTES, "{resident} bytes resident, {before} before");

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::thread;
 
-use afflux_nfs_client::{Change, Client, Creation, Error, Node, Stability, Time, TimeChange, User};
+use afflux_nfs_client::{Change, Client, Creation, Error, Node, TimeChange, User, nfstime3, stable_how};
 use rustix::fs::{
     Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, Uid, accessat, chmodat,
     chownat, ftruncate, linkat, makedev, mkdirat, mknodat, openat, renameat, statat, symlinkat, unlinkat, utimensat,
@@ -168,7 +168,7 @@ fn files_are_used_as_on_the_host() {
         let open = |access| openat(&host, &name[..], access, Mode::empty());
         let is_owner = caller.user.uid == OWNER.uid;
 
-        let granted = client.access(&file, 0x2d).unwrap().granted;
+        let granted = client.access(&file, 0x2d).unwrap().access;
         let may = |right| on_host(caller, || accessat(&host, &name[..], right, AtFlags::EACCESS)) == 0;
         let bits = |allowed: bool, bits| if allowed { bits } else { 0 };
         let expected =
@@ -186,7 +186,7 @@ fn files_are_used_as_on_the_host() {
         let writes = |at| on_host(caller, || open(OFlags::WRONLY).and_then(|fd| pwrite(fd, b"x", at).map(|_| ())));
         for at in [0, 1] {
             let expected = if is_owner { 0 } else { writes(at) };
-            let written = client.write(&file, at, b"x", Stability::Unstable);
+            let written = client.write(&file, at, b"x", stable_how::UNSTABLE);
             assert_eq!(answer(written), expected, "WRITE of {name} at {at}");
         }
         let expected = if is_owner || expected & 0x2d != 0 { 0 } else { Errno::ACCESS.raw_os_error() as u32 };
@@ -217,7 +217,9 @@ fn files_are_used_as_on_the_host() {
             last_access: Timespec { tv_sec: 1_000, tv_nsec: nsec },
             last_modification: Timespec { tv_sec: 2_000, tv_nsec: nsec },
         };
-        for (nsec, change) in [(UTIME_NOW, TimeChange::Now), (0, TimeChange::To(Time { seconds: 2_000, nanos: 0 }))] {
+        for (nsec, change) in
+            [(UTIME_NOW, TimeChange::Now), (0, TimeChange::To(nfstime3 { seconds: 2_000, nseconds: 0 }))]
+        {
             let set = on_host(caller, || utimensat(&host, &name[..], &time(nsec), AtFlags::empty()));
             let change = Change { atime: change, mtime: change, ..Change::default() };
             assert_eq!(answer(client.setattr(&file, change, None)), set, "times of {name}: {change:?}");
@@ -273,7 +275,7 @@ fn directories_are_used_as_on_the_host() {
         let same = |what: &str, answered: Answer, host: Answer| assert_eq!(answered, host, "{what} in {name}");
         let made = |mode| Change { mode: Some(mode), ..Change::default() };
 
-        let granted = client.access(&directory, 0x1f).unwrap().granted;
+        let granted = client.access(&directory, 0x1f).unwrap().access;
         let may = |right| on_host(caller, || accessat(&host, ".", right, AtFlags::EACCESS)) == 0;
         let bits = |allowed: bool, bits| if allowed { bits } else { 0 };
         let searches = on_host(caller, || statat(&host, "file", AtFlags::SYMLINK_NOFOLLOW).map(|_| ()));
@@ -358,7 +360,7 @@ fn access_control_lists_and_changes_on_the_host_count() {
     let [_, member, _, other, _] = &CALLERS;
     let reads = |worlds: &mut Worlds, caller: &Caller| {
         worlds.act_as(caller);
-        let granted = worlds.client.access(&file, 0x2d).unwrap().granted;
+        let granted = worlds.client.access(&file, 0x2d).unwrap().access;
         let read = answer(worlds.client.read(&file, 0, 4));
         assert_eq!(granted & 1 != 0, read == 0, "ACCESS and READ say the same");
         read == 0

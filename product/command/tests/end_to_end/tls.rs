@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
-use afflux_nfs_client::{Client, Error, Stability};
+use afflux_nfs_client::{Client, Error, stable_how};
 use afflux_tls_client::{Authority, Issued, PROBE, Purpose, Trust, secured, tell_to_begin};
 
 use crate::scratch::Scratch;
@@ -101,7 +101,7 @@ fn version_3_reads_and_writes_through_tls_beside_clients_in_the_clear() {
     let file = through.create_empty(&root, b"large").unwrap();
     let all = bytes(9 * LARGE + 12_345, 5);
     through.write_all(&file, 0, &all, LARGE, 4).unwrap();
-    let small = through.write(&file, 100, b"small", Stability::FileSync).unwrap();
+    let small = through.write(&file, 100, b"small", stable_how::FILE_SYNC).unwrap();
     assert_eq!(small.count, 5);
     let mut all = all;
     all[100..105].copy_from_slice(b"small");
@@ -387,7 +387,7 @@ fn a_stop_answers_calls_through_tls_first() {
     let mut through = client(&server, &rig.trust(None)).unwrap();
     let root = through.mount("/").unwrap();
     let file = through.create_empty(&root, b"file").unwrap();
-    through.write(&file, 0, b"unstable", Stability::Unstable).unwrap();
+    through.write(&file, 0, b"unstable", stable_how::UNSTABLE).unwrap();
     server.stop();
     assert_eq!(fs::read(rig.data.join("file")).unwrap(), b"unstable");
     assert!(through.null().is_err());

@@ -3,7 +3,7 @@
 //! rule: the bounds and sizes that a client gets hold with the smallest cache
 
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Session};
-use afflux_nfs_client::{Client, Stability};
+use afflux_nfs_client::{Client, stable_how};
 
 use crate::scratch::Scratch;
 use crate::server::Server;
@@ -122,14 +122,14 @@ fn version_3_reads_and_writes_the_sizes_of_fsinfo() {
     let mut client = connect(&server);
     let root = client.mount("/").unwrap();
     let told = client.fsinfo(&root).unwrap();
-    assert_eq!([told.read_max, told.write_max], [MIB; 2]);
+    assert_eq!([told.rtmax, told.wtmax], [MIB; 2]);
     let file = client.create_empty(&root, b"file").unwrap();
-    let bytes = vec![7; told.write_max as usize];
+    let bytes = vec![7; told.wtmax as usize];
     // More than the cache has.
     for at in 0..32 {
-        let offset = at * u64::from(told.write_max);
-        assert_eq!(client.write(&file, offset, &bytes, Stability::Unstable).unwrap().count, told.write_max);
-        assert_eq!(client.read(&file, offset, told.read_max).unwrap().data, bytes);
+        let offset = at * u64::from(told.wtmax);
+        assert_eq!(client.write(&file, offset, &bytes, stable_how::UNSTABLE).unwrap().count, told.wtmax);
+        assert_eq!(client.read(&file, offset, told.rtmax).unwrap().data, bytes);
     }
     server.stop();
 }

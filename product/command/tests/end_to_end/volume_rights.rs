@@ -5,7 +5,9 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::PathBuf;
 
-use afflux_nfs_client::{Attributes, Change, Client, Creation, Error, Node, Stability, Time, TimeChange, User};
+use afflux_nfs_client::{
+    Change, Client, Creation, Error, Node, TimeChange, User, fattr3, ftype3, nfstime3, stable_how,
+};
 use afflux_scratch::skipped;
 
 use crate::scratch::{Scratch, can_be_several_users};
@@ -117,7 +119,7 @@ fn draw(random: &mut Random) -> Call {
 /// One kind of change: the order of several is the server's own.
 fn change(random: &mut Random) -> Change {
     let (user, group) = (random.of(&[0, 4001, 4002, 4009]), random.of(&[0, 4101, 4102, 4200, SHARED]));
-    let to = TimeChange::To(Time { seconds: 1_000, nanos: 0 });
+    let to = TimeChange::To(nfstime3 { seconds: 1_000, nseconds: 0 });
     match random.below(6) {
         0 | 1 => Change { mode: Some(random.of(&MODES)), ..Change::default() },
         2 => Change { uid: Some(user), ..Change::default() },
@@ -258,7 +260,7 @@ impl World {
             Call::Write(place) => {
                 let object = self.find(&place.path())?;
                 self.client.set_user_in(user, groups);
-                answer(self.client.write(&object, 0, b"bytes", Stability::FileSync))
+                answer(self.client.write(&object, 0, b"bytes", stable_how::FILE_SYNC))
             }
             Call::Read(place) => {
                 let object = self.find(&place.path())?;
@@ -272,7 +274,7 @@ impl World {
                 let object = self.find(&place.path())?;
                 self.client.set_user_in(user, groups);
                 match self.client.access(&object, 0x3f) {
-                    Ok(access) => (0, format!("{:o}", access.granted)),
+                    Ok(access) => (0, format!("{:o}", access.access)),
                     Err(error) => answer::<()>(Err(error)),
                 }
             }
@@ -300,11 +302,11 @@ fn answer<T>(result: Result<T, Error>) -> (u32, String) {
 }
 
 /// The attributes that both worlds have. A directory of a volume has one link, and its size counts entries.
-fn shown(attributes: &Attributes) -> String {
-    let Attributes { kind, mode, uid, gid, .. } = attributes;
-    let is_directory = *kind == 2;
-    let (links, size) = if is_directory { (0, 0) } else { (attributes.links, attributes.size) };
-    format!("kind {kind:?} mode {mode:o} owner {uid}:{gid} links {links} size {size}")
+fn shown(attributes: &fattr3) -> String {
+    let fattr3 { type_, mode, uid, gid, .. } = attributes;
+    let is_directory = *type_ == ftype3::NF3DIR;
+    let (links, size) = if is_directory { (0, 0) } else { (attributes.nlink, attributes.size) };
+    format!("kind {type_} mode {mode:o} owner {uid}:{gid} links {links} size {size}")
 }
 
 fn compare(seed: u64, calls: usize) {

@@ -562,7 +562,7 @@ fn a_use_by_version_3_waits_for_a_client_that_may_have_denied_it() {
         });
         assert_eq!(world.server.missing_clients(), 1);
         let mut peer = Client::connect(world.serve()).unwrap();
-        let mut write = || peer.write(&file, 0, b"x", afflux_nfs_client::Stability::Unstable);
+        let mut write = || peer.write(&file, 0, b"x", afflux_nfs_client::stable_how::UNSTABLE);
         assert_eq!(write().map_or_else(|error| error.status().unwrap(), |_| 0), status);
         // It is back, and wants nothing.
         let mut one = Session::begin_reclaiming(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use afflux_nfs_client::Fields;
 use afflux_nfs_client::sessions::{Compound, Session};
 use rustix::fs::{CWD, Mode, OFlags, XattrFlags, mkdirat, openat, setxattr};
 
@@ -25,10 +26,7 @@ fn words(words: &[u32]) -> Vec<u8> {
 }
 
 fn opaque(bytes: &[u8]) -> Vec<u8> {
-    let mut field = words(&[bytes.len() as u32]);
-    field.extend(bytes);
-    field.resize(field.len().next_multiple_of(4), 0);
-    field
+    Fields::default().opaque(bytes).0
 }
 
 /// A set of attributes and their values.

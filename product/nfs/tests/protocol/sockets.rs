@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use afflux_nfs_client::{Change, Client, Creation, Kind, Load, Node, Sending, Stability, User};
+use afflux_nfs_client::{Change, Client, Creation, Kind, Load, Node, Sending, User, stable_how};
 
 use crate::world::World;
 
@@ -23,16 +23,16 @@ fn the_small_client_speaks_every_procedure() {
     client.write_all(&file, 0, &data, 100_000, 8).unwrap();
     assert!(client.read_all(&file, 0, 4_000_000, 65_536, 8).unwrap() == data);
     assert!(std::fs::read(world.path.join("d/file")).unwrap() == data);
-    let written = client.write(&file, 5, b"hello", Stability::FileSync).unwrap();
-    assert_eq!((written.count, written.stability), (5, Stability::FileSync));
+    let written = client.write(&file, 5, b"hello", stable_how::FILE_SYNC).unwrap();
+    assert_eq!((written.count, written.committed), (5, stable_how::FILE_SYNC));
     assert_eq!(client.read(&file, 5, 5).unwrap().data, b"hello");
-    assert_eq!(client.commit(&file, 0, 0).unwrap().verifier, written.verifier);
+    assert_eq!(client.commit(&file, 0, 0).unwrap().verf.0, written.verf.0);
     let attributes = client.getattr(&file).unwrap();
-    assert_eq!((attributes.size, attributes.kind), (3_000_000, 1));
+    assert_eq!((attributes.size, attributes.type_ as u32), (3_000_000, 1));
     let smaller = Change { size: Some(10), ..Change::default() };
     client.setattr(&file, smaller, Some(attributes.ctime)).unwrap();
     assert_eq!(client.setattr(&file, smaller, Some(attributes.ctime)).unwrap_err().status(), Some(10_002));
-    assert_eq!(client.access(&file, 3).unwrap().granted & 1, 1);
+    assert_eq!(client.access(&file, 3).unwrap().access & 1, 1);
     client.symlink(&root, b"l", b"d/file", Change::default()).unwrap();
     let link = client.lookup(&root, b"l").unwrap().0;
     assert_eq!(client.readlink(&link).unwrap(), b"d/file");
@@ -47,8 +47,8 @@ fn the_small_client_speaks_every_procedure() {
     client.remove(&directory, b"file").unwrap();
     client.remove(&directory, b"third").unwrap();
     client.rmdir(&root, b"d").unwrap();
-    assert!(client.fsstat(&root).unwrap().total_bytes > 0);
-    assert_eq!(client.fsinfo(&root).unwrap().read_max, 1 << 20);
+    assert!(client.fsstat(&root).unwrap().tbytes > 0);
+    assert_eq!(client.fsinfo(&root).unwrap().rtmax, 1 << 20);
     assert_eq!(client.pathconf(&root).unwrap().name_max, 255);
     client.unmount("/").unwrap();
     assert!(client.mounts().unwrap().is_empty());
@@ -62,7 +62,7 @@ fn a_steady_load_is_answered() {
     let root = client.mount("/").unwrap();
     let file = client.create_empty(&root, b"file").unwrap();
     client.write_all(&file, 0, &vec![1; 4 << 20], 65_536, 4).unwrap();
-    for kind in [Kind::GetAttributes, Kind::Read(4096), Kind::Write(4096, Stability::Unstable)] {
+    for kind in [Kind::GetAttributes, Kind::Read(4096), Kind::Write(4096, stable_how::UNSTABLE)] {
         for sending in [Sending::Plain, Sending::Batched] {
             let load = Load {
                 kind,

@@ -1,5 +1,6 @@
 //! Extended attributes over version 4.2, behind their switch.
 
+use afflux_nfs_client::Fields;
 use afflux_nfs_client::sessions::{Compound, Outcome, OutcomeReader, Session};
 
 use crate::compounds::{BOTH, begun, open, ops, root, status};
@@ -21,10 +22,7 @@ const NOXATTR: u32 = 10_095;
 const XATTR2BIG: u32 = 10_096;
 
 fn opaque(bytes: &[u8]) -> Vec<u8> {
-    let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
-    field.extend(bytes);
-    field.resize(field.len().next_multiple_of(4), 0);
-    field
+    Fields::default().opaque(bytes).0
 }
 
 fn get(name: &[u8]) -> Compound {

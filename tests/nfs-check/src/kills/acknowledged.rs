@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::AddAssign;
 
-use afflux_nfs_client::{Client, Error, Handle, Stability};
+use afflux_nfs_client::{Client, Error, Handle, stable_how};
 
 pub(super) struct File {
     handle: Handle,
@@ -65,10 +65,10 @@ impl File {
     /// An error leaves the WRITE pending.
     pub(super) fn write(&mut self, client: &mut Client, offset: usize, bytes: Vec<u8>) -> Result<(), Error> {
         let (_, bytes) = self.pending.insert((offset, bytes));
-        let written = client.write(&self.handle, offset as u64, bytes, Stability::Unstable)?;
+        let written = client.write(&self.handle, offset as u64, bytes, stable_how::UNSTABLE)?;
         let count = written.count as usize;
-        self.same_verifier(written.verifier)?;
-        self.acknowledged(count, written.stability == Stability::Unstable);
+        self.same_verifier(written.verf.0)?;
+        self.acknowledged(count, written.committed == stable_how::UNSTABLE);
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl File {
 
     pub(super) fn commit(&mut self, client: &mut Client) -> Result<(), Error> {
         let committed = client.commit(&self.handle, 0, 0)?;
-        self.same_verifier(committed.verifier)?;
+        self.same_verifier(committed.verf.0)?;
         self.unstable.fill(false);
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_nfs_client::{Client, Error, Handle, Stability};
+use afflux_nfs_client::{Client, Error, Handle, stable_how};
 
 use super::acknowledged::{File, Lost};
 use super::figures::Figures;
@@ -40,7 +40,7 @@ pub(super) fn round(server: &Server, seed: u64, kill: &mut Kill<'_>) -> Result<F
     };
     let null = down("NULL", &mut |client| client.null())?;
     let read = down("READ", &mut |client| client.read(&probe, 0, 100).map(drop))?;
-    let write = down("WRITE", &mut |client| client.write(&probe, 0, PROBE, Stability::Unstable).map(drop))?;
+    let write = down("WRITE", &mut |client| client.write(&probe, 0, PROBE, stable_how::UNSTABLE).map(drop))?;
     let mut figures = Figures {
         unstable: files.iter().map(File::unstable).sum(),
         committed: files.iter().map(File::committed).sum(),
@@ -58,7 +58,7 @@ pub(super) fn round(server: &Server, seed: u64, kill: &mut Kill<'_>) -> Result<F
         if let Some(on_disk) = &killed.on_disk {
             *figures.off_disk.get_or_insert_default() += file.lost(&on_disk[number]);
         }
-        let verifier = client.commit(file.handle(), 0, 0).map_err(call("COMMIT"))?.verifier;
+        let verifier = client.commit(file.handle(), 0, 0).map_err(call("COMMIT"))?.verf.0;
         figures.verifier_changed |= file.verifier().is_some_and(|before| before != verifier);
     }
     Ok(figures)
@@ -66,7 +66,7 @@ pub(super) fn round(server: &Server, seed: u64, kill: &mut Kill<'_>) -> Result<F
 
 fn new_probe(client: &mut Client, root: &[u8]) -> Result<Handle, Error> {
     let probe = client.create_empty(root, b"probe")?;
-    client.write(&probe, 0, PROBE, Stability::FileSync)?;
+    client.write(&probe, 0, PROBE, stable_how::FILE_SYNC)?;
     Ok(probe)
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_nfs_client::{Client, Handle, Kind, Load, Stability};
+use afflux_nfs_client::{Client, Handle, Kind, Load, stable_how};
 
 use super::data_files::own_file;
 use super::figure::Figure;
@@ -64,7 +64,7 @@ fn mib_a_second(written: &[Written], begin: Instant, end: Instant) -> f64 {
 
 /// Writes the file over and over with some calls in flight. Commits as often as a client with little memory would.
 fn write_until(mut client: Client, file: &Handle, ends: &AtomicBool) -> Called<Vec<Written>> {
-    let kind = Kind::Write(BLOCK, Stability::Unstable);
+    let kind = Kind::Write(BLOCK, stable_how::UNSTABLE);
     let load = Load { window: 8, sequential: true, duration: STEP, ..Load::of(kind, FILE_BYTES) };
     let mut written = Vec::new();
     while !ends.load(Ordering::Relaxed) {

@@ -5,7 +5,7 @@
 //! Invariants: data that a case reads or overwrites is in the server's cache before the measurement, except in the case
 //! of cold reads.
 
-use afflux_nfs_client::{Answer, Call, Change, Client, Kind, Load, NFS, Sending, Stability, read_reply};
+use afflux_nfs_client::{Answer, Call, Change, Client, Kind, Load, NFS, Sending, read_reply, stable_how};
 use afflux_rig::Measurement;
 
 use super::data_files::{data_file, own_file};
@@ -61,7 +61,7 @@ pub(super) fn all() -> Vec<Case> {
     let steady =
         |name, kind, window, sending, wanted| case(name, "calls", CaseKind::Steady(kind, window, sending), wanted);
     let in_session = |name, unit, step, wanted| case(name, unit, CaseKind::Session(step), wanted);
-    let (get, read, write) = (Kind::GetAttributes, Kind::Read(BLOCK), Kind::Write(BLOCK, Stability::Unstable));
+    let (get, read, write) = (Kind::GetAttributes, Kind::Read(BLOCK), Kind::Write(BLOCK, stable_how::UNSTABLE));
     vec![
         steady("GETATTR, 1 in flight", get, 1, Sending::Plain, 1.3),
         steady("READ 4 KiB, 1 in flight", read, 1, Sending::Plain, 1.3),
@@ -232,7 +232,7 @@ fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -
 fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, scale: &Scale) -> Called<Figure> {
     let (mut client, file) = own_file(servers, which, "sequential")?;
     let calls = scale.sequential_bytes / u64::from(block);
-    let kind = if write { Kind::Write(block, Stability::Unstable) } else { Kind::Read(block) };
+    let kind = if write { Kind::Write(block, stable_how::UNSTABLE) } else { Kind::Read(block) };
     let load = Load { window: 8, sequential: true, ..Load::of(kind, scale.sequential_bytes) };
     if write {
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;

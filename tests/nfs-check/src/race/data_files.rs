@@ -3,7 +3,7 @@
 //! Owns: their names, their creation through a server.
 //! Does not own: the files that are there before any server starts (`host`).
 
-use afflux_nfs_client::{Change, Client, Handle, Kind, Load, Stability};
+use afflux_nfs_client::{Change, Client, Handle, Kind, Load, stable_how};
 
 use super::scale::Scale;
 use super::servers::{Called, Running, Servers};
@@ -27,7 +27,7 @@ pub(super) fn data_file(servers: &mut Servers, which: Running, scale: &Scale) ->
     let block = 64 << 10;
     let (mut client, file) = own_file(servers, which, "data")?;
     if client.getattr(&file)?.size < scale.file_bytes {
-        let kind = Kind::Write(block, Stability::Unstable);
+        let kind = Kind::Write(block, stable_how::UNSTABLE);
         let fill = Load { window: 8, sequential: true, ..Load::of(kind, scale.file_bytes) };
         client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
         client.commit(&file, 0, 0)?;

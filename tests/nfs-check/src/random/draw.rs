@@ -5,7 +5,7 @@
 //! Invariants: a call that uses a name is drawn only for a file without a name in use. A file is replaced after
 //! [`CHANGES_MAX`] changes, so that a run of any length needs bounded space.
 
-use afflux_nfs_client::{Call, Stability};
+use afflux_nfs_client::{Call, stable_how};
 
 use super::exercise::Exercise;
 
@@ -34,9 +34,9 @@ impl Exercise {
                 let mut data = vec![0; len as usize];
                 afflux_reference::pattern(self.versions, offset, &mut data);
                 let stability = match self.random.below(16) {
-                    0 => Stability::FileSync,
-                    1 => Stability::DataSync,
-                    _ => Stability::Unstable,
+                    0 => stable_how::FILE_SYNC,
+                    1 => stable_how::DATA_SYNC,
+                    _ => stable_how::UNSTABLE,
                 };
                 Call::Write { file: handle, offset, data, stability }
             }

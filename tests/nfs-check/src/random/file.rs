@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use afflux_nfs_client::status::{EXIST, NOENT, STALE};
-use afflux_nfs_client::{Answer, Call, Consistency, Stability};
+use afflux_nfs_client::{Answer, Call, Consistency, stable_how};
 use afflux_reference::{ChangeId, Ending, FileModel, Stamp};
 
 /// A fault is reported with this many of its file's latest events.
@@ -184,36 +184,36 @@ impl File {
                 }
                 let whole = written.count as usize == data.len();
                 self.end(change, if whole { Ending::Done } else { Ending::Failed });
-                same_verifier(verifier, written.verifier)?;
-                if written.stability < *stability {
-                    return Err(format!("{:?} answered", written.stability));
+                same_verifier(verifier, written.verf.0)?;
+                if (written.committed as u32) < *stability as u32 {
+                    return Err(format!("{:?} answered", written.committed));
                 }
-                self.check_after(since, &written.consistency)?;
-                if let Some(change) = change.filter(|_| written.stability > Stability::Unstable && whole) {
+                self.check_after(since, written.file_wcc)?;
+                if let Some(change) = change.filter(|_| written.committed != stable_how::UNSTABLE && whole) {
                     self.model.note_stable(change);
                 }
                 Ok(())
             }
             (Call::SetSize { .. }, Answer::Changed(consistency)) => {
                 self.end(change, Ending::Done);
-                self.check_after(since, &consistency)
+                self.check_after(since, consistency)
             }
             (Call::Read { offset, count, .. }, Answer::Read(read)) => {
                 let checked = self.model.check_read(since, *offset, (*count).into(), &read.data);
                 checked.map_err(|mismatch| mismatch.what)
             }
             (Call::Commit { .. }, Answer::Committed(committed)) => {
-                same_verifier(verifier, committed.verifier)?;
+                same_verifier(verifier, committed.verf.0)?;
                 self.model.note_synced(since, 0, u64::MAX);
-                self.check_after(since, &committed.consistency)
+                self.check_after(since, committed.file_wcc)
             }
             (Call::GetAttributes { .. }, Answer::Attributes(found)) => {
-                if same_names && found.links as usize != self.names.len() {
-                    return Err(format!("{} links; its names are {:?}", found.links, self.names));
+                if same_names && found.nlink as usize != self.names.len() {
+                    return Err(format!("{} links; its names are {:?}", found.nlink, self.names));
                 }
                 self.model.check_size(since, found.size).map_err(|mismatch| mismatch.what)
             }
-            (Call::SetMode { .. }, Answer::Changed(consistency)) => self.check_after(since, &consistency),
+            (Call::SetMode { .. }, Answer::Changed(consistency)) => self.check_after(since, consistency),
             (call, answer) => self.named(call, answer),
         }
     }
@@ -249,8 +249,8 @@ impl File {
         Ok(())
     }
 
-    fn check_after(&self, since: Stamp, consistency: &Consistency) -> Result<(), String> {
-        match consistency.after {
+    fn check_after(&self, since: Stamp, consistency: impl Into<Consistency>) -> Result<(), String> {
+        match consistency.into().after {
             None => Ok(()),
             Some(after) => self.model.check_size(since, after.size).map_err(|mismatch| mismatch.what),
         }

@@ -10,7 +10,7 @@ use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use afflux_nfs_client::{Client, Handle, Stability};
+use afflux_nfs_client::{Client, Handle, stable_how};
 use afflux_reference::pattern;
 
 pub(super) type Called<T> = Result<T, afflux_nfs_client::Error>;
@@ -50,7 +50,7 @@ impl Session {
                     Ok((file, _)) => file,
                     Err(_) => client.create_empty(root, name.as_bytes())?,
                 };
-                client.write(&file, 0, &bytes, Stability::Unstable)?;
+                client.write(&file, 0, &bytes, stable_how::UNSTABLE)?;
                 client.commit(&file, 0, 0).map(drop)
             }
             Self::Mounted { .. } => self.make(name, &bytes),

@@ -6,12 +6,15 @@
 //! caught.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use nfs3_types::nfs3::{nfstime3, stable_how};
 
 use super::definition::{Check, checks};
 use super::failure::{Failure, demand, status_of};
 use super::work_directory::{PIECE_BYTES, WorkDirectory};
 use crate::procedures::{Change, TimeChange};
-use crate::results::{Consistency, Stability, Time};
+use crate::results::{Consistency, option};
 
 checks! {
     used_covers_the_data: "a file's blocks are never fewer than its data needs, before and after a COMMIT: tar -S and others take \
@@ -32,7 +35,7 @@ fn used_covers_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
         place.fill(&file, BYTES)?;
         let written = place.attributes(&file)?.used;
         demand(written >= BYTES as u64, || format!("{written} bytes used after {BYTES} were written"))?;
-        let told = place.client.commit(&file, 0, 0)?.consistency.after.map(|after| after.used);
+        let told = option(place.client.commit(&file, 0, 0)?.file_wcc.after).map(|after| after.used);
         let used = place.attributes(&file)?.used;
         let least = told.unwrap_or(used).min(used);
         demand(least >= BYTES as u64, || format!("{least} bytes used after a COMMIT of {BYTES}"))?;
@@ -59,7 +62,7 @@ fn used_after_a_truncation(place: &mut WorkDirectory) -> Result<(), Failure> {
 fn consistency_of_a_write(place: &mut WorkDirectory) -> Result<(), Failure> {
     spans_no_other(
         place,
-        &[Own::Write(Stability::FileSync), Own::Write(Stability::DataSync), Own::Write(Stability::Unstable)],
+        &[Own::Write(stable_how::FILE_SYNC), Own::Write(stable_how::DATA_SYNC), Own::Write(stable_how::UNSTABLE)],
     )
 }
 
@@ -70,7 +73,7 @@ fn consistency_of_a_setattr(place: &mut WorkDirectory) -> Result<(), Failure> {
 /// The calls of one client, none of which changes a size.
 #[derive(Clone, Copy, Debug)]
 enum Own {
-    Write(Stability),
+    Write(stable_how),
     Mode,
 }
 
@@ -88,16 +91,16 @@ fn spans_no_other(place: &mut WorkDirectory, all: &[Own]) -> Result<(), Failure>
             let grow = scope.spawn(|| -> Result<(), Failure> {
                 let mut end = 4096;
                 while !done.load(Ordering::Relaxed) {
-                    other.write(&file, end, &[1; 64], Stability::Unstable)?;
+                    other.write(&file, end, &[1; 64], stable_how::UNSTABLE)?;
                     end += 64;
                 }
                 Ok(())
             });
             let run = (0..ROUNDS).try_for_each(|round| -> Result<(), Failure> {
                 let consistency = place.change(*own, &file, round)?;
-                if let (Some((before, ..)), Some(after)) = (consistency.before, consistency.after) {
+                if let (Some(before), Some(after)) = (consistency.before, consistency.after) {
                     told += 1;
-                    spanned += u32::from(before != after.size);
+                    spanned += u32::from(before.size != after.size);
                 }
                 Ok(())
             });
@@ -112,7 +115,7 @@ fn spans_no_other(place: &mut WorkDirectory, all: &[Own]) -> Result<(), Failure>
 impl WorkDirectory {
     fn change(&mut self, own: Own, file: &crate::Handle, round: u32) -> Result<Consistency, Failure> {
         Ok(match own {
-            Own::Write(stability) => self.client.write(file, 0, &[round as u8; 512], stability)?.consistency,
+            Own::Write(stability) => self.client.write(file, 0, &[round as u8; 512], stability)?.file_wcc.into(),
             Own::Mode => {
                 let mode = if round.is_multiple_of(2) { 0o644 } else { 0o666 };
                 self.client.setattr(file, Change { mode: Some(mode), ..Change::default() }, None)?
@@ -124,11 +127,12 @@ impl WorkDirectory {
 fn times_stay_over_a_commit(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("times")?;
     for round in 0..20 {
-        place.client.write(&file, round * 4096, &[7; 4096], Stability::Unstable)?;
+        place.client.write(&file, round * 4096, &[7; 4096], stable_how::UNSTABLE)?;
         let before = place.attributes(&file)?;
         place.client.commit(&file, 0, 0)?;
         let after = place.attributes(&file)?;
-        let kept = after.mtime >= before.mtime && after.ctime >= before.ctime;
+        let at = |time: nfstime3| SystemTime::from(time);
+        let kept = at(after.mtime) >= at(before.mtime) && at(after.ctime) >= at(before.ctime);
         demand(kept, || {
             format!(
                 "round {round}: mtime {:?}, ctime {:?} became {:?}, {:?}",
@@ -140,7 +144,7 @@ fn times_stay_over_a_commit(place: &mut WorkDirectory) -> Result<(), Failure> {
 }
 
 fn special_bits_are_cleared(place: &mut WorkDirectory) -> Result<(), Failure> {
-    for (at, stability) in [Stability::Unstable, Stability::FileSync].into_iter().enumerate() {
+    for (at, stability) in [stable_how::UNSTABLE, stable_how::FILE_SYNC].into_iter().enumerate() {
         let file = place.file(&format!("program-{at}"))?;
         place.client.setattr(&file, Change { mode: Some(0o6777), ..Change::default() }, None)?;
         place.client.set_user(Some(crate::User { uid: 65_533, gid: 65_533 }));
@@ -158,8 +162,8 @@ fn special_bits_are_cleared(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 fn nanoseconds_out_of_range(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("time")?;
-    let time = Time { seconds: 1_000, nanos: 1_000_000_000 };
+    let time = nfstime3 { seconds: 1_000, nseconds: 1_000_000_000 };
     status_of(place.client.setattr(&file, Change { mtime: TimeChange::To(time), ..Change::default() }, None))?;
     let mtime = place.attributes(&file)?.mtime;
-    demand(mtime.nanos < 1_000_000_000, || format!("mtime has {} nanoseconds", mtime.nanos))
+    demand(mtime.nseconds < 1_000_000_000, || format!("mtime has {} nanoseconds", mtime.nseconds))
 }

@@ -4,12 +4,13 @@
 //! Does not own: trust in callers' identities and squashing, which are settings of the server.
 //! Invariants: those of its parent. The connection's caller is root again after each check.
 
+use nfs3_types::nfs3::{nfstime3, stable_how};
+
 use super::definition::{Check, checks};
 use super::failure::{Failure, Faults};
 use super::work_directory::WorkDirectory;
 use crate::connection::{USER_ROOT, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
-use crate::results::{Stability, Time};
 use crate::status::{ACCES, INVAL, PERM};
 
 const OWNER: User = User { uid: 65_531, gid: 65_531 };
@@ -44,7 +45,7 @@ fn denied(place: &mut WorkDirectory) -> Result<(), Failure> {
         let client = &mut place.client;
         faults.expect("LOOKUP", client.lookup(&closed, b"file"), acces)?;
         faults.expect("READ", client.read(&file, 0, 100), acces)?;
-        faults.expect("WRITE", client.write(&file, 0, b"x", Stability::Unstable), acces)?;
+        faults.expect("WRITE", client.write(&file, 0, b"x", stable_how::UNSTABLE), acces)?;
         faults.expect("READDIR", client.readdir(&closed, 0, [0; 8], 4096), acces)?;
         faults.expect("READDIRPLUS", client.readdirplus(&closed, 0, [0; 8], 4096, 4096), acces)?;
         for (what, directory) in [("closed", &closed), ("not writable", &listed)] {
@@ -61,7 +62,7 @@ fn denied(place: &mut WorkDirectory) -> Result<(), Failure> {
         faults.expect("RMDIR", client.rmdir(&closed, b"inside"), acces)?;
         let size = Change { size: Some(0), ..Change::default() };
         faults.expect("SETATTR of a size", client.setattr(&file, size, None), acces)?;
-        let granted = client.access(&file, 0x3f)?.granted;
+        let granted = client.access(&file, 0x3f)?.access;
         faults.demand(granted == 0, || format!("ACCESS grants {granted:#x} of a file of mode 600"));
         faults.expect("GETATTR", client.getattr(&file), &[0])
     })?;
@@ -80,7 +81,7 @@ fn not_the_owner(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.client.setattr(&file, give(OWNER), None)?;
     let mut faults = Faults::default();
     let refused = &[PERM, ACCES];
-    let time = TimeChange::To(Time { seconds: 1, nanos: 0 });
+    let time = TimeChange::To(nfstime3 { seconds: 1, nseconds: 0 });
     as_user(place, OTHER, |place| {
         let client = &mut place.client;
         let mode = Change { mode: Some(0o777), ..Change::default() };
@@ -111,13 +112,13 @@ fn owner_writes_anyway(place: &mut WorkDirectory) -> Result<(), Failure> {
     let mut faults = Faults::default();
     as_user(place, OWNER, |place| {
         let client = &mut place.client;
-        faults.expect("WRITE", client.write(&file, 0, b"still", Stability::Unstable), &[0])?;
+        faults.expect("WRITE", client.write(&file, 0, b"still", stable_how::UNSTABLE), &[0])?;
         faults.expect("COMMIT", client.commit(&file, 0, 0), &[0])?;
         faults.expect("mode", client.setattr(&file, Change { mode: Some(0), ..Change::default() }, None), &[0])?;
         faults.expect("READ at mode 0", client.read(&file, 0, 5), &[0])
     })?;
     as_user(place, OTHER, |place| {
-        faults.expect("another's WRITE", place.client.write(&file, 0, b"x", Stability::Unstable), &[ACCES])
+        faults.expect("another's WRITE", place.client.write(&file, 0, b"x", stable_how::UNSTABLE), &[ACCES])
     })?;
     faults.end()
 }

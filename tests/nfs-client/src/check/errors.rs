@@ -5,13 +5,14 @@
 //! Invariants: those of its parent. Where the RFC leaves a choice and servers differ in practice, every answer that a
 //! client can handle is allowed.
 
+use nfs3_types::nfs3::{nfstime3, stable_how};
+
 use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::connection::{Client, Error};
 use crate::procedures::{Change, Creation, Node};
-use crate::results::{Stability, Time};
 use crate::status::{
     ACCES, BADHANDLE, BADTYPE, EXIST, FBIG, INVAL, ISDIR, NAMETOOLONG, NOENT, NOT_SYNC, NOTDIR, NOTEMPTY, PERM, STALE,
 };
@@ -50,8 +51,8 @@ const OF_OBJECTS: &[(&str, Call)] = &[
     ("ACCESS", |client, object, _| client.access(object, 0x3f).map(drop)),
     ("READLINK", |client, object, _| client.readlink(object).map(drop)),
     ("READ", |client, object, _| client.read(object, 0, 512).map(drop)),
-    ("WRITE", |client, object, _| client.write(object, 0, b"data", Stability::Unstable).map(drop)),
-    ("WRITE FILE_SYNC", |client, object, _| client.write(object, 0, b"data", Stability::FileSync).map(drop)),
+    ("WRITE", |client, object, _| client.write(object, 0, b"data", stable_how::UNSTABLE).map(drop)),
+    ("WRITE FILE_SYNC", |client, object, _| client.write(object, 0, b"data", stable_how::FILE_SYNC).map(drop)),
     ("LINK", |client, object, good| client.link(object, &good.directory, b"new").map(drop)),
     ("FSSTAT", |client, object, _| client.fsstat(object).map(drop)),
     ("FSINFO", |client, object, _| client.fsinfo(object).map(drop)),
@@ -146,7 +147,7 @@ fn not_a_file(place: &mut WorkDirectory) -> Result<(), Failure> {
         let (object, _) = place.client.lookup(&good.directory, kind.as_bytes())?;
         let client = &mut place.client;
         faults.expect(&format!("READ of a {kind}"), client.read(&object, 0, 512), allowed)?;
-        let written = client.write(&object, 0, b"data", Stability::Unstable);
+        let written = client.write(&object, 0, b"data", stable_how::UNSTABLE);
         faults.expect(&format!("WRITE to a {kind}"), written, allowed)?;
         faults.expect(&format!("size of a {kind}"), client.setattr(&object, size, None), allowed)?;
         if kind != "link" {
@@ -348,8 +349,9 @@ fn guard(place: &mut WorkDirectory) -> Result<(), Failure> {
     let mut faults = Faults::default();
     let cut = Change { size: Some(0), mode: Some(0o600), ..Change::default() };
     let time = before.ctime;
-    let (later, nudged) = (Time { seconds: time.seconds + 1, ..time }, Time { nanos: time.nanos ^ 1, ..time });
-    for wrong in [Time::default(), later, nudged] {
+    let (later, nudged) =
+        (nfstime3 { seconds: time.seconds + 1, ..time }, nfstime3 { nseconds: time.nseconds ^ 1, ..time });
+    for wrong in [nfstime3::default(), later, nudged] {
         faults.expect("a stale guard", place.client.setattr(&file, cut, Some(wrong)), &[NOT_SYNC])?;
     }
     let after = place.attributes(&file)?;

@@ -69,7 +69,7 @@ fn file_numbers(place: &mut WorkDirectory) -> Result<(), Failure> {
         faults.demand(looked == *number, || format!("LOOKUP of {name}: {looked}, not {number}"));
         for (kind, entries) in [("READDIR", &plain), ("READDIRPLUS", &plus)] {
             let entry = entries.iter().find(|entry| entry.name == name.as_bytes());
-            let told = entry.map(|entry| (entry.fileid, entry.attributes.map_or(*number, |told| told.fileid)));
+            let told = entry.map(|entry| (entry.fileid, entry.attributes.as_ref().map_or(*number, |told| told.fileid)));
             faults.demand(told == Some((*number, *number)), || format!("{kind} of {name}: {told:?}, not {number}"));
         }
     }

@@ -5,6 +5,9 @@
 //! Invariants: those of its parent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use nfs3_types::nfs3::{nfstime3, stable_how};
 
 use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
@@ -12,7 +15,6 @@ use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::connection::{NFS, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
-use crate::results::{Stability, Time};
 use crate::status::{EXIST, STALE};
 use crate::wire::{Fields, Results};
 
@@ -85,7 +87,7 @@ fn stale_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
         ("SETATTR", status_of(client.setattr(&file, Change::default(), None))?),
         ("ACCESS", status_of(client.access(&file, 1))?),
         ("READ", status_of(client.read(&file, 0, 512))?),
-        ("WRITE", status_of(client.write(&file, 0, &[1; 16], Stability::Unstable))?),
+        ("WRITE", status_of(client.write(&file, 0, &[1; 16], stable_how::UNSTABLE))?),
         ("COMMIT", status_of(client.commit(&file, 0, 0))?),
     ];
     let wrong: Vec<_> = all.iter().filter(|(_, status)| *status != STALE).collect();
@@ -142,7 +144,8 @@ fn exclusive_whole_verifier(place: &mut WorkDirectory) -> Result<(), Failure> {
 }
 
 fn create_with_times(place: &mut WorkDirectory) -> Result<(), Failure> {
-    let (atime, mtime) = (Time { seconds: 1_000_000, nanos: 5_000 }, Time { seconds: 2_000_000, nanos: 7_000 });
+    let (atime, mtime) =
+        (nfstime3 { seconds: 1_000_000, nseconds: 5_000 }, nfstime3 { seconds: 2_000_000, nseconds: 7_000 });
     let change =
         Change { mode: Some(0o640), atime: TimeChange::To(atime), mtime: TimeChange::To(mtime), ..Change::default() };
     let mut faults = Faults::default();
@@ -180,13 +183,13 @@ fn links_are_counted(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.file("other")?;
     let before = place.attributes(&file)?;
     let links = |place: &mut WorkDirectory, what: &str, expected: u32| -> Result<(), Failure> {
-        let found = place.attributes(&file)?.links;
+        let found = place.attributes(&file)?.nlink;
         demand(found == expected, || format!("{found} links after {what}, not {expected}"))
     };
     place.client.link(&file, &directory, b"b")?;
     links(place, "LINK", 2)?;
     let after = place.attributes(&file)?;
-    demand(after.ctime >= before.ctime, || "LINK took the change time back".to_owned())?;
+    demand(SystemTime::from(after.ctime) >= before.ctime.into(), || "LINK took the change time back".to_owned())?;
     place.client.rename((&directory, b"a"), (&directory, b"b"))?;
     links(place, "RENAME of one name of a file to another of it, which does nothing", 2)?;
     place.client.lookup(&directory, b"a")?;
@@ -206,7 +209,7 @@ fn symlink_says_what_it_was_told(place: &mut WorkDirectory) -> Result<(), Failur
         let (link, attributes) = place.client.lookup(&place.directory, name.as_bytes())?;
         let found = place.client.readlink(&link)?;
         demand(found == target, || format!("{found:?} instead of {target:?}"))?;
-        let told = attributes.map_or((5, target.len() as u64), |told| (told.kind, told.size));
+        let told = attributes.map_or((5, target.len() as u64), |told| (told.type_ as u32, told.size));
         demand(told == (5, target.len() as u64), || format!("kind and size of a link: {told:?}"))?;
     }
     Ok(())
@@ -233,10 +236,10 @@ fn links_beside_other_changes(place: &mut WorkDirectory) -> Result<(), Failure> 
         let modes = scope.spawn(changes_modes);
         let links = (0..ROUNDS).try_for_each(|round| -> Result<(), Failure> {
             place.client.link(&file, &directory, b"second")?;
-            let found = place.client.getattr(&file)?.links;
+            let found = place.client.getattr(&file)?.nlink;
             demand(found == 2, || format!("round {round}: {found} links after LINK"))?;
             place.client.remove(&directory, b"second")?;
-            let found = place.client.getattr(&file)?.links;
+            let found = place.client.getattr(&file)?.nlink;
             demand(found == 1, || format!("round {round}: {found} links after REMOVE"))
         });
         done.store(true, Ordering::Relaxed);

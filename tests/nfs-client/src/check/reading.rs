@@ -4,12 +4,13 @@
 //! Does not own: writing (`writes`).
 //! Invariants: those of its parent.
 
+use nfs3_types::nfs3::stable_how;
+
 use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand};
 use super::work_directory::WorkDirectory;
 use crate::connection::Error;
 use crate::procedures::Change;
-use crate::results::Stability;
 use crate::status::{FBIG, INVAL};
 
 checks! {
@@ -23,7 +24,7 @@ checks! {
 fn read_across_the_end(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("short")?;
     let bytes: Vec<u8> = (0..10_001_u32).map(|at| (at * 7 % 251) as u8).collect();
-    place.client.write(&file, 0, &bytes, Stability::Unstable)?;
+    place.client.write(&file, 0, &bytes, stable_how::UNSTABLE)?;
     let end = bytes.len() as u64;
     let mut faults = Faults::default();
     for (offset, count) in [
@@ -57,7 +58,7 @@ fn read_across_the_end(place: &mut WorkDirectory) -> Result<(), Failure> {
 }
 
 fn read_more_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
-    let told = place.client.fsinfo(&place.directory)?.read_max;
+    let told = place.client.fsinfo(&place.directory)?.rtmax;
     let file = place.file("long")?;
     place.client.setattr(&file, Change { size: Some(u64::from(told) * 4), ..Change::default() }, None)?;
     for count in [told, told + 1, told.saturating_mul(2), u32::MAX] {
@@ -71,7 +72,8 @@ fn read_more_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 fn holes_and_cuts(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("holes")?;
-    for (stability, size) in [(Stability::Unstable, 50_000), (Stability::FileSync, 50_000), (Stability::Unstable, 4096)]
+    for (stability, size) in
+        [(stable_how::UNSTABLE, 50_000), (stable_how::FILE_SYNC, 50_000), (stable_how::UNSTABLE, 4096)]
     {
         place.client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
         place.client.write(&file, size, &[0xff; 5000], stability)?;
@@ -102,17 +104,17 @@ fn limits_make_sense(place: &mut WorkDirectory) -> Result<(), Failure> {
     let mut faults = Faults::default();
     for object in [&directory, &file] {
         let info = place.client.fsinfo(object)?;
-        faults.demand((1..=info.read_max).contains(&info.read_preferred), || format!("reads: {info:?}"));
-        faults.demand((1..=info.write_max).contains(&info.write_preferred), || format!("writes: {info:?}"));
-        faults.demand(info.read_multiple > 0 && info.write_multiple > 0, || format!("multiples: {info:?}"));
-        faults.demand(info.directory_preferred >= 512 && info.file_size_max >= 1 << 31, || format!("{info:?}"));
+        faults.demand((1..=info.rtmax).contains(&info.rtpref), || format!("reads: {info:?}"));
+        faults.demand((1..=info.wtmax).contains(&info.wtpref), || format!("writes: {info:?}"));
+        faults.demand(info.rtmult > 0 && info.wtmult > 0, || format!("multiples: {info:?}"));
+        faults.demand(info.dtpref >= 512 && info.maxfilesize >= 1 << 31, || format!("{info:?}"));
         // Hard links, symbolic links, and times that can be set.
         faults.demand(info.properties & 0x13 == 0x13, || format!("properties {:#x}", info.properties));
         let space = place.client.fsstat(object)?;
-        let ordered = space.available_bytes <= space.total_bytes && space.free_bytes <= space.total_bytes;
-        faults.demand(space.total_bytes > 0 && ordered, || format!("{space:?}"));
+        let ordered = space.abytes <= space.tbytes && space.fbytes <= space.tbytes;
+        faults.demand(space.tbytes > 0 && ordered, || format!("{space:?}"));
         let limits = place.client.pathconf(object)?;
-        faults.demand(limits.name_max == 255 && limits.links_max > 1, || format!("{limits:?}"));
+        faults.demand(limits.name_max == 255 && limits.linkmax > 1, || format!("{limits:?}"));
         faults.demand(limits.no_trunc && !limits.case_insensitive && limits.case_preserving, || format!("{limits:?}"));
     }
     faults.end()
@@ -124,7 +126,7 @@ fn access_grants_what_is_asked(place: &mut WorkDirectory) -> Result<(), Failure>
     let mut faults = Faults::default();
     for (what, object, all) in [("a directory", &directory, 0x1f), ("a file of mode 666", &file, 0x0d)] {
         for asked in [0, 1, 2, 4, 8, 0x10, 0x20, 0x3f, u32::MAX] {
-            let granted = place.client.access(object, asked)?.granted;
+            let granted = place.client.access(object, asked)?.access;
             faults.demand(granted & !asked == 0, || format!("{what}: {granted:#x} of {asked:#x}"));
             faults.demand(granted & all == asked & all, || format!("{what}: only {granted:#x} of {asked:#x}"));
         }

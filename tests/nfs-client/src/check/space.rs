@@ -6,12 +6,14 @@
 
 use std::path::Path;
 
+use nfs3_types::nfs3::stable_how;
+
 use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::procedures::{Change, Creation, Node};
-use crate::results::{Handle, Stability};
+use crate::results::Handle;
 use crate::status::{MLINK, NOSPC, ROFS, XDEV};
 
 /// The file with as many names as ext4 allows.
@@ -61,8 +63,8 @@ fn read_only(place: &mut WorkDirectory) -> Result<(), Failure> {
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None),
         rofs,
     )?;
-    faults.expect("WRITE", client.write(&file, 0, b"data", Stability::Unstable), rofs)?;
-    faults.expect("WRITE FILE_SYNC", client.write(&file, 0, b"data", Stability::FileSync), rofs)?;
+    faults.expect("WRITE", client.write(&file, 0, b"data", stable_how::UNSTABLE), rofs)?;
+    faults.expect("WRITE FILE_SYNC", client.write(&file, 0, b"data", stable_how::FILE_SYNC), rofs)?;
     faults.expect("CREATE", client.create(&root, b"new", Creation::Guarded(Change::default())), rofs)?;
     faults.expect("MKDIR", client.mkdir(&root, b"new", Change::default()), rofs)?;
     faults.expect("SYMLINK", client.symlink(&root, b"new", b"x", Change::default()), rofs)?;
@@ -74,7 +76,7 @@ fn read_only(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.expect("GETATTR", client.getattr(&file), &[0])?;
     faults.expect("READ", client.read(&file, 0, 100), &[0])?;
     faults.expect("READDIR", client.readdir(&root, 0, [0; 8], 4096), &[0])?;
-    let granted = client.access(&file, 0x3f)?.granted;
+    let granted = client.access(&file, 0x3f)?.access;
     faults.demand(granted & 0x0c == 0 && granted & 1 == 1, || format!("ACCESS grants {granted:#x}"));
     faults.end()
 }

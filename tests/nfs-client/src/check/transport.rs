@@ -4,13 +4,14 @@
 //! Does not own: files.
 //! Invariants: those of its parent. After each refusal the connection is used again.
 
+use nfs3_types::nfs3::stable_how;
+
 use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::connection::{Client, Error, MOUNT, NFS};
-use crate::procedures::write_arguments;
-use crate::results::Stability;
+use crate::procedures::{packed, write_arguments};
 use crate::status::{ACCES, INVAL, NAMETOOLONG, NOENT, NOTDIR};
 use crate::wire::Fields;
 
@@ -27,7 +28,7 @@ fn record_in_fragments(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("pieces")?;
     let data: Vec<u8> = (0..9000_u32).map(|at| (at % 253) as u8).collect();
     for sizes in [&[9000_usize][..], &[1], &[4, 0, 100], &[3, 4001], &[40, 0, 0, 8192]] {
-        let arguments = write_arguments(&file, 0, &data, Stability::Unstable).0;
+        let arguments = packed(&write_arguments(&file, 0, &data, stable_how::UNSTABLE));
         let (xid, record) = place.client.record(NFS, 7, &arguments);
         let mut rest = &record[4..];
         let mut stream = Vec::new();

@@ -3,11 +3,13 @@
 //! Owns: the directory, its files, the connection that a check uses.
 //! Does not own: the server (`target`), the rules.
 
+use nfs3_types::nfs3::{fattr3, stable_how};
+
 use super::failure::{Failure, demand};
 use super::target::{Target, connect};
 use crate::connection::Client;
 use crate::procedures::Change;
-use crate::results::{Attributes, CreatedObject, Handle, Stability};
+use crate::results::{CreatedObject, Handle};
 
 /// Bytes that a check writes at a time.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
@@ -46,7 +48,7 @@ impl WorkDirectory {
         let bytes = vec![0x5a; PIECE_BYTES];
         for offset in (0..len).step_by(PIECE_BYTES) {
             let piece = &bytes[..(len - offset).min(PIECE_BYTES)];
-            let written = self.client.write(file, offset as u64, piece, Stability::Unstable)?;
+            let written = self.client.write(file, offset as u64, piece, stable_how::UNSTABLE)?;
             demand(written.count as usize == piece.len(), || {
                 format!("a WRITE of {} took {}", piece.len(), written.count)
             })?;
@@ -54,7 +56,7 @@ impl WorkDirectory {
         Ok(())
     }
 
-    pub(super) fn attributes(&mut self, file: &Handle) -> Result<Attributes, Failure> {
+    pub(super) fn attributes(&mut self, file: &Handle) -> Result<fattr3, Failure> {
         Ok(self.client.getattr(file)?)
     }
 

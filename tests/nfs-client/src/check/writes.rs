@@ -4,14 +4,15 @@
 //! Does not own: attributes (`attributes`).
 //! Invariants: after each refusal the server is used again, to see that it still works.
 
+use nfs3_types::nfs3::{WRITE3args, stable_how};
+use nfs3_types::xdr_codec::Pack;
+
 use super::definition::{Check, checks};
 use super::failure::{Failure, demand, status_of};
 use super::work_directory::WorkDirectory;
 use crate::connection::{Error, NFS};
-use crate::procedures::{check_status, write_arguments, write_results};
-use crate::results::Stability;
+use crate::procedures::{fh, packed, results, write_arguments};
 use crate::status::{FBIG, INVAL};
-use crate::wire::{Fields, Results};
 
 checks! {
     past_the_largest_file: "a WRITE that no file can hold is refused at once, and keeps nobody else from writing";
@@ -25,9 +26,9 @@ checks! {
 fn past_the_largest_file(place: &mut WorkDirectory) -> Result<(), Failure> {
     const FAR: u64 = 1 << 62;
     let far = place.file("far")?;
-    let told = place.client.fsinfo(&place.directory)?.file_size_max;
+    let told = place.client.fsinfo(&place.directory)?.maxfilesize;
     for at in [FAR, told, told.saturating_sub(1), u64::MAX - 4096] {
-        let status = status_of(place.client.write(&far, at, &[1; 4096], Stability::Unstable))?;
+        let status = status_of(place.client.write(&far, at, &[1; 4096], stable_how::UNSTABLE))?;
         let refused = status == FBIG || status == INVAL;
         let fits = at.checked_add(4096).is_some_and(|end| end <= told);
         demand(refused || status == 0 && fits, || format!("status {status} for a WRITE at {at}, maxfilesize {told}"))?;
@@ -43,10 +44,10 @@ fn past_the_largest_file(place: &mut WorkDirectory) -> Result<(), Failure> {
 }
 
 fn larger_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
-    let told = place.client.fsinfo(&place.directory)?.write_max;
+    let told = place.client.fsinfo(&place.directory)?.wtmax;
     let file = place.file("large")?;
     let bytes = vec![3; told as usize + 4096];
-    match place.client.write(&file, 0, &bytes, Stability::Unstable) {
+    match place.client.write(&file, 0, &bytes, stable_how::UNSTABLE) {
         Ok(written) => {
             let count = written.count as usize;
             demand((1..=bytes.len()).contains(&count), || format!("{count} bytes taken of {}", bytes.len()))?;
@@ -62,19 +63,13 @@ fn larger_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 fn count_below_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("count")?;
-    let whole = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
+    let whole = packed(&write_arguments(&file, 0, &[9; 64], stable_how::FILE_SYNC));
     // The count follows the handle and the offset.
-    let at = Fields::default().opaque(&file).0.len() + 8;
+    let at = fh(&file).packed_size() + 8;
     let mut arguments = whole;
     arguments[at..at + 4].copy_from_slice(&16_u32.to_be_bytes());
     let written = match place.client.call(NFS, 7, &arguments) {
-        Ok(results) => {
-            let mut results = Results(&results);
-            match check_status("WRITE", &mut results) {
-                Ok(()) => u64::from(write_results(&mut results)?.count),
-                Err(_) => 0,
-            }
-        }
+        Ok(written) => results::<WRITE3args<'_>>(&written).map_or(0, |written| written.count.into()),
         Err(Error::Refused { .. }) => 0,
         Err(error) => return Err(Failure::Broken(format!("no answer: {error}"))),
     };
@@ -84,10 +79,10 @@ fn count_below_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 fn verifier_stays(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("verifier")?;
-    let first = place.client.write(&file, 0, &[1; 4096], Stability::Unstable)?.verifier;
+    let first = place.client.write(&file, 0, &[1; 4096], stable_how::UNSTABLE)?.verf;
     for round in 1..5 {
-        let written = place.client.write(&file, round * 4096, &[1; 4096], Stability::Unstable)?.verifier;
-        let committed = place.client.commit(&file, 0, 0)?.verifier;
+        let written = place.client.write(&file, round * 4096, &[1; 4096], stable_how::UNSTABLE)?.verf;
+        let committed = place.client.commit(&file, 0, 0)?.verf;
         demand(written == first && committed == first, || format!("{first:x?}, {written:x?}, {committed:x?}"))?;
     }
     Ok(())
@@ -95,8 +90,8 @@ fn verifier_stays(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 fn count_above_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("count")?;
-    let mut arguments = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
-    let at = Fields::default().opaque(&file).0.len() + 8;
+    let mut arguments = packed(&write_arguments(&file, 0, &[9; 64], stable_how::FILE_SYNC));
+    let at = fh(&file).packed_size() + 8;
     arguments[at..at + 4].copy_from_slice(&4096_u32.to_be_bytes());
     match place.client.call(NFS, 7, &arguments) {
         Ok(_) | Err(Error::Refused { .. }) => {}
@@ -108,9 +103,9 @@ fn count_above_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
 
 fn write_of_nothing(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("nothing")?;
-    place.client.write(&file, 0, b"data", Stability::FileSync)?;
+    place.client.write(&file, 0, b"data", stable_how::FILE_SYNC)?;
     let before = place.attributes(&file)?;
-    let written = place.client.write(&file, 1 << 20, b"", Stability::FileSync)?;
+    let written = place.client.write(&file, 1 << 20, b"", stable_how::FILE_SYNC)?;
     let after = place.attributes(&file)?;
     demand(written.count == 0, || format!("{} bytes of none written", written.count))?;
     demand((after.size, after.mtime) == (before.size, before.mtime), || {

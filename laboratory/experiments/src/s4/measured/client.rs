@@ -62,7 +62,7 @@ pub(super) fn copy(at: &ServerAddresses, what: CopyOf) -> Result<Times, Error> {
             client.write_unstable(&file, offset, &data[..len as usize], what.write_bytes as usize, IN_FLIGHT)?;
         let committing = Instant::now();
         let committed = client.commit(&file, 0, 0)?;
-        if verifiers.iter().any(|verifier| *verifier != committed.verifier) {
+        if verifiers.iter().any(|verifier| *verifier != committed.verf) {
             return Err(std::io::Error::other("the server lost what was written before the COMMIT").into());
         }
         commits.push(Commit { begun: committing, wait: committing.elapsed() });

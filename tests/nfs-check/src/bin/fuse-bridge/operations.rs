@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use afflux_nfs_client::{
-    Attributes, Change, Client, CreatedObject, Creation, Error, Handle, Node as Special, Stability, Time, TimeChange,
-    User,
+    Change, Client, CreatedObject, Creation, Error, Handle, Node as Special, TimeChange, User, fattr3, ftype3,
+    nfstime3, option, stable_how,
 };
 use fuser::{
     AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
@@ -55,48 +55,44 @@ fn errno(error: Error) -> Errno {
     }
 }
 
-fn time(time: Time) -> SystemTime {
-    UNIX_EPOCH + Duration::new(time.seconds.into(), time.nanos)
-}
-
 fn time_change(change: Option<TimeOrNow>) -> TimeChange {
     match change {
         None => TimeChange::Keep,
         Some(TimeOrNow::Now) => TimeChange::Now,
         Some(TimeOrNow::SpecificTime(at)) => {
             let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-            TimeChange::To(Time { seconds: since.as_secs() as u32, nanos: since.subsec_nanos() })
+            TimeChange::To(nfstime3 { seconds: since.as_secs() as u32, nseconds: since.subsec_nanos() })
         }
     }
 }
 
-fn kind(attributes: &Attributes) -> FileType {
-    match attributes.kind {
-        2 => FileType::Directory,
-        3 => FileType::BlockDevice,
-        4 => FileType::CharDevice,
-        5 => FileType::Symlink,
-        6 => FileType::Socket,
-        7 => FileType::NamedPipe,
-        _ => FileType::RegularFile,
+fn kind(attributes: &fattr3) -> FileType {
+    match attributes.type_ {
+        ftype3::NF3DIR => FileType::Directory,
+        ftype3::NF3BLK => FileType::BlockDevice,
+        ftype3::NF3CHR => FileType::CharDevice,
+        ftype3::NF3LNK => FileType::Symlink,
+        ftype3::NF3SOCK => FileType::Socket,
+        ftype3::NF3FIFO => FileType::NamedPipe,
+        ftype3::NF3REG => FileType::RegularFile,
     }
 }
 
-fn shown(number: u64, found: &Attributes) -> FileAttr {
+fn shown(number: u64, found: &fattr3) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),
         size: found.size,
         blocks: found.used.div_ceil(512),
-        atime: time(found.atime),
-        mtime: time(found.mtime),
-        ctime: time(found.ctime),
+        atime: found.atime.into(),
+        mtime: found.mtime.into(),
+        ctime: found.ctime.into(),
         crtime: UNIX_EPOCH,
         kind: kind(found),
         perm: (found.mode & 0o7777) as u16,
-        nlink: found.links,
+        nlink: found.nlink,
         uid: found.uid,
         gid: found.gid,
-        rdev: (found.device.0 & 0xfff) << 8 | found.device.1 & 0xff,
+        rdev: (found.rdev.specdata1 & 0xfff) << 8 | found.rdev.specdata2 & 0xff,
         blksize: 4096,
         flags: 0,
     }
@@ -148,7 +144,7 @@ impl Bridge {
     }
 
     /// The kernel's entry for an object that was looked up or created.
-    fn entry(&self, request: &Request, handle: &Handle, found: Option<Attributes>) -> Done<FileAttr> {
+    fn entry(&self, request: &Request, handle: &Handle, found: Option<fattr3>) -> Done<FileAttr> {
         let found = match found {
             Some(found) => found,
             None => self.call(request, |client| client.getattr(handle))?,
@@ -188,7 +184,7 @@ impl Bridge {
     fn remove(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Done<()> {
         let parent = self.handle(parent)?;
         let (handle, found) = self.call(request, |client| client.lookup(&parent, name.as_bytes()))?;
-        let last = found.is_some_and(|found| found.links == 1 && found.kind == 1);
+        let last = found.is_some_and(|found| found.nlink == 1 && found.type_ == ftype3::NF3REG);
         let number = self.nodes().known(&handle);
         if last
             && let Some(number) = number
@@ -234,7 +230,7 @@ impl Bridge {
         let Some(verifier) = unstable else { return Ok(()) };
         let committed = self.call(request, |client| client.commit(&handle, 0, 0))?;
         // If they differ, the server lost the data, and no copy is left here.
-        if committed.verifier == verifier { Ok(()) } else { Err(Errno::EIO) }
+        if committed.verf.0 == verifier { Ok(()) } else { Err(Errno::EIO) }
     }
 
     fn written(&self, request: &Request, number: INodeNo, offset: u64, data: &[u8]) -> Done<u32> {
@@ -243,11 +239,11 @@ impl Bridge {
         while done < data.len() {
             let piece = &data[done..data.len().min(done + CALL_BYTES)];
             let at = offset + done as u64;
-            let written = self.call(request, |client| client.write(&handle, at, piece, Stability::Unstable))?;
+            let written = self.call(request, |client| client.write(&handle, at, piece, stable_how::UNSTABLE))?;
             done += written.count as usize;
             let mut nodes = self.nodes();
             let Some(node) = nodes.get(number.0) else { continue };
-            if node.unstable.replace(written.verifier).is_some_and(|before| before != written.verifier) {
+            if node.unstable.replace(written.verf.0).is_some_and(|before| before != written.verf.0) {
                 return Err(Errno::EIO);
             }
         }
@@ -504,8 +500,8 @@ impl Filesystem for Bridge {
         let space = self.on(request, number, |client, handle| client.fsstat(handle));
         answer!(space, reply, space => {
             let blocks = |bytes: u64| bytes / u64::from(BLOCK);
-            let (all, free, room) = (blocks(space.total_bytes), blocks(space.free_bytes), blocks(space.available_bytes));
-            reply.statfs(all, free, room, space.total_files, space.free_files, BLOCK, 255, BLOCK);
+            let (all, free, room) = (blocks(space.tbytes), blocks(space.fbytes), blocks(space.abytes));
+            reply.statfs(all, free, room, space.tfiles, space.ffiles, BLOCK, 255, BLOCK);
         });
     }
 
@@ -513,10 +509,10 @@ impl Filesystem for Bridge {
         let wanted = mask.bits() as u32;
         let access = self.on(request, number, |client, handle| client.access(handle, 0x3f));
         let allowed = access.and_then(|access| {
-            let directory = access.attributes.is_some_and(|found| found.kind == 2);
+            let directory = option(access.obj_attributes).is_some_and(|found| found.type_ == ftype3::NF3DIR);
             // The bits for reading, for changes, and for lookup or execution.
             let (read, write, execute) = (1, 0x04, if directory { 0x02 } else { 0x20 });
-            let denied = |asked: u32, bit: u32| wanted & asked != 0 && access.granted & bit == 0;
+            let denied = |asked: u32, bit: u32| wanted & asked != 0 && access.access & bit == 0;
             if denied(4, read) || denied(2, write) || denied(1, execute) { Err(Errno::EACCES) } else { Ok(()) }
         });
         answer(allowed, reply);
