@@ -44,20 +44,16 @@ pub(super) enum Driver {
 /// A round that a caller of a sync waits for.
 struct Joined<P: Platform> {
     round: Arc<SharedRound>,
-    /// The caller's own part in it.
-    part: Part<P>,
+    kind: RoundKind<P>,
     /// The rounds that were under way when it began beside them.
     earlier: Vec<Arc<SharedRound>>,
 }
 
-/// The part of a sync's caller in its round.
-enum Part<P: Platform> {
-    /// Somebody else drives it.
-    Waits,
-    /// It drives the file's next round, once it has the grant if rounds were running.
-    DrivesNext { has_grant: bool },
-    /// It drives a round beside others, which has claimed its pages.
-    DrivesBeside(Box<WritesAtOnce<P>>),
+enum RoundKind<P: Platform> {
+    /// The file's next round, and the caller's part in it.
+    Next(RoundPart),
+    /// A round beside others, which has claimed its pages. The caller drives it.
+    Beside(Box<WritesAtOnce<P>>),
 }
 
 impl<P: Platform> Writeback<P> {
@@ -86,10 +82,10 @@ impl<P: Platform> Writeback<P> {
         if withholds && let Some(order) = Self::order_of(file, range)? {
             return Ok(Some(order));
         }
-        let Some(Joined { round, part, earlier }) = joined else { return Ok(None) };
+        let Some(Joined { round, kind, earlier }) = joined else { return Ok(None) };
         let call = FileCall::new(file, client);
         let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
-        self.drive(file, &round, part).await;
+        self.drive(file, &round, kind).await;
         let mut result = round.result.wait().await;
         for round in earlier {
             result = result.and(round.result.wait().await);
@@ -123,36 +119,35 @@ impl<P: Platform> Writeback<P> {
         if drives && self.try_claim_beside(file, &mut state, &range, &mut claimed) {
             let round = self.spare.round();
             let earlier = state.rounds.begin_beside(Arc::clone(&round));
-            return (Some(Joined { round, part: Part::DrivesBeside(Box::new(claimed)), earlier }), withholds);
+            return (Some(Joined { round, kind: RoundKind::Beside(Box::new(claimed)), earlier }), withholds);
         }
         let (round, part) = state.rounds.join(range, drives, || self.spare.round());
         drop(state);
         self.give_up_claims(file, &mut claimed);
         let part = match part {
-            RoundPart::Follows => Part::Waits,
-            RoundPart::Starts | RoundPart::Leads if drives => Part::DrivesNext { has_grant: part == RoundPart::Starts },
-            RoundPart::Starts | RoundPart::Leads => {
+            RoundPart::Starts | RoundPart::Leads if !drives => {
                 self.start_rounds(file);
-                Part::Waits
+                RoundPart::Follows
             }
+            part => part,
         };
-        (Some(Joined { round, part, earlier: Vec::new() }), withholds)
+        (Some(Joined { round, kind: RoundKind::Next(part), earlier: Vec::new() }), withholds)
     }
 
     /// Does the caller's part of its round.
-    async fn drive(self: &Arc<Self>, file: &Arc<FileInner>, round: &Arc<SharedRound>, part: Part<P>) {
+    async fn drive(self: &Arc<Self>, file: &Arc<FileInner>, round: &Arc<SharedRound>, kind: RoundKind<P>) {
         let (writeback, file, round) = (Arc::clone(self), Arc::clone(file), Arc::clone(round));
-        let steps: BoxFuture = match part {
-            Part::Waits => return,
-            Part::DrivesNext { has_grant } => Box::pin(async move {
-                if !has_grant {
+        let steps: BoxFuture = match kind {
+            RoundKind::Next(RoundPart::Follows) => return,
+            RoundKind::Next(part) => Box::pin(async move {
+                if part == RoundPart::Leads {
                     round.granted.wait().await;
                 }
                 if writeback.run_next_round(&file, Driver::Caller).await {
                     writeback.start_rounds(&file);
                 }
             }),
-            Part::DrivesBeside(mut claimed) => {
+            RoundKind::Beside(mut claimed) => {
                 Box::pin(async move { writeback.run_beside(&file, &round, &mut claimed).await })
             }
         };

@@ -65,14 +65,20 @@ fn mapped_pages_of_a_file_for_appending_stay_where_they_are() {
     assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), [&[2; 4096][..], &[1; 904]].concat());
 }
 
-#[test]
-fn a_range_is_copied_in_the_server_up_to_its_end_and_one_message_at_a_time() {
+/// A file with these bytes and an empty one, each as its node and its open file.
+fn files() -> (Kernel, [(u64, u64); 2], Vec<u8>) {
     let kernel = Kernel::new();
-    let (source, from) = kernel.create(ROOT, "source");
-    let (target, to) = kernel.create(ROOT, "target");
+    let source @ (_, from) = kernel.create(ROOT, "source");
+    let target = kernel.create(ROOT, "target");
     let data: Vec<u8> = (0..1_300_000_u32).map(|at| (at / 11) as u8).collect();
     kernel.write(from, 0, &data[..1_000_000]).unwrap();
     kernel.write(from, 1_000_000, &data[1_000_000..]).unwrap();
+    (kernel, [source, target], data)
+}
+
+#[test]
+fn a_range_is_copied_in_the_server_up_to_its_end_and_one_message_at_a_time() {
+    let (kernel, [(source, from), (target, to)], data) = files();
     let copy = |at: u64, into: u64, len: u64| {
         let body = longs(&[from, at, target, to, into, len, 0]);
         kernel.call(47, source, &body).map(|answer| u32_at(&answer, 0))
@@ -90,12 +96,7 @@ fn a_range_is_copied_in_the_server_up_to_its_end_and_one_message_at_a_time() {
 
 #[test]
 fn whole_blocks_are_shared_by_one_message_and_each_file_has_its_own_later_bytes() {
-    let kernel = Kernel::new();
-    let (source, from) = kernel.create(ROOT, "source");
-    let (target, to) = kernel.create(ROOT, "target");
-    let data: Vec<u8> = (0..1_300_000_u32).map(|at| (at / 11) as u8).collect();
-    kernel.write(from, 0, &data[..1_000_000]).unwrap();
-    kernel.write(from, 1_000_000, &data[1_000_000..]).unwrap();
+    let (kernel, [(source, from), (target, to)], data) = files();
     let body = longs(&[from, 0, target, to, 0, 1_300_000, 0]);
     assert_eq!(kernel.call(47, source, &body).map(|answer| u32_at(&answer, 0)), Ok(1_300_000));
     kernel.write(from, 0, &[0xff; 5000]).unwrap();
