@@ -21,10 +21,9 @@ use std::sync::atomic::Ordering;
 use afflux_frontend::RecordedCall;
 use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{
-    AttributeChange, Attributes, Before, CloneSide, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek,
-    VolumeError, handle_hash,
+    AttributeChange, Attributes, Before, CloneSide, FILE_BYTES_MAX, Inode, Platform, Reserve, Seek, VolumeError,
+    handle_hash,
 };
-use bytes::Bytes;
 use futures_util::future::select;
 
 use crate::abi::{Put, falloc, o, open as flag, seek};
@@ -269,49 +268,20 @@ async fn write_fitting<P: Platform>(
 /// COPY_FILE_RANGE: from one open file to another. All of it if the files can share the blocks, otherwise at most as
 /// much as a WRITE has: the kernel asks for the rest. It asks no program for FICLONE.
 pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64, u64), len: u64) -> Outcome {
-    let (source, target) = (on.opened(from.0)?, on.opened(to.0)?);
-    let size = len.min(DATA_BYTES_MAX as u64) as u32;
-    check_end(OpenExtent { fh: to.0, offset: to.1, size })?;
-    drop_before(on, target.node, &target.inode, to.1).await;
-    if let Some(bytes) = shared(on, (&source, from.1), (&target, to.1), len).await {
-        synchronous::range(on, &target, to.1, bytes).await?;
-        return Ok(written(bytes as usize));
-    }
-    let extent = OpenExtent { fh: from.0, offset: from.1, size };
-    record(on, &source, TracedOperation::Read, from.1, size.into(), false);
-    let read = on.volume.read_by(&on.own, Some(&target.client), &source.inode, from.1, readable(extent)).await?;
-    let copied = match read.bytes {
-        ReadBytes::Copied(bytes) => bytes,
-        ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
-    };
-    record(on, &target, TracedOperation::Write, to.1, copied.len() as u64, false);
-    let bytes = write_fitting(on, &target, to.1, &copied).await?;
-    synchronous::range(on, &target, to.1, bytes as u64).await?;
-    Ok(written(bytes))
-}
-
-/// The bytes that two files share from now on; `None` if they have to be copied. A copy also meets an error that a
-/// clone has met.
-async fn shared<P: Platform>(
-    on: &Mount<P>,
-    (source, from): (&OpenFile<P>, u64),
-    (target, to): (&OpenFile<P>, u64),
-    len: u64,
-) -> Option<u64> {
     /// The reply has 32 bits.
-    const SHARED_BYTES_MAX: u64 = 1 << 31;
-    let bytes = len.min(SHARED_BYTES_MAX);
-    let side = |inode, offset| CloneSide { caller: &on.own, inode, offset };
-    let is_shared = bytes > 0 && {
-        let (source, target) = (side(&source.inode, from), side(&target.inode, to));
-        on.volume.clone_by(source, target, bytes).await.result.is_ok()
-    };
-    if !is_shared {
-        return None;
-    }
-    record(on, source, TracedOperation::Read, from, bytes, false);
-    record(on, target, TracedOperation::Write, to, bytes, false);
-    Some(bytes)
+    const COPIED_BYTES_MAX: u64 = 1 << 31;
+    const MOVED_BYTES_MAX: u64 = DATA_BYTES_MAX as u64;
+    let (source, target) = (on.opened(from.0)?, on.opened(to.0)?);
+    check_end(OpenExtent { fh: to.0, offset: to.1, size: len.min(MOVED_BYTES_MAX) as u32 })?;
+    drop_before(on, target.node, &target.inode, to.1).await;
+    let sides = [(&source, from.1), (&target, to.1)];
+    let [from_side, to_side] = sides.map(|(file, offset)| CloneSide { caller: &on.own, inode: &file.inode, offset });
+    let most = len.min(COPIED_BYTES_MAX);
+    let bytes = on.volume.copy_by(from_side, to_side, &target.client, most, MOVED_BYTES_MAX).await?;
+    record(on, &source, TracedOperation::Read, from.1, bytes, false);
+    record(on, &target, TracedOperation::Write, to.1, bytes, false);
+    synchronous::range(on, &target, to.1, bytes).await?;
+    Ok(written(bytes as usize))
 }
 
 /// LSEEK: where the file has data or a hole. The kernel does the other kinds of lseek(2) itself.

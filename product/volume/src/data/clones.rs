@@ -1,8 +1,8 @@
-//! Clones: a range of a file whose blocks another range has, too.
+//! Copies inside the server: a clone, a range of a file whose blocks another range has, too; or bytes that move.
 //!
-//! Owns: which ranges can be cloned, the order of the steps.
+//! Owns: which ranges can be cloned, the order of the steps, the pieces of a copy.
 //! Does not own: the sharing of blocks (the tree), the pages of the target and its size (the engine), when a front end
-//! asks for a clone.
+//! asks for either and how much one call may move.
 //! Invariants: a clone has all bytes of the source that were acknowledged before it (`a_clone_has_dirty_bytes`). Whole
 //! blocks are shared, never copied. The bytes of the source's last, partial block are copied: the host could share that
 //! block only with the end of another file. An error leaves the whole blocks of the target as they were.
@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_engine::Platform;
+use afflux_engine::{Client, Platform};
+use bytes::Bytes;
 
 use crate::data::read_write::{BytesBefore, ReadBytes};
 use crate::error::VolumeError;
@@ -24,14 +25,24 @@ use crate::volume::{STOPPED, Volume};
 /// The unit of a clone, bytes: offsets are multiples of it. The host may have a larger one, and refuses then.
 pub const CLONE_BLOCK_BYTES: u32 = 4096;
 
-/// One side of a clone: a file, the caller who may read or write it, the first byte.
+/// Bytes that a copy moves before other calls run.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// One side of a clone or a copy: a file, the caller who may read or write it, the first byte.
 pub struct CloneSide<'a, P: Platform> {
     /// Asked for the right to read the source, or to write the target.
     pub caller: &'a Caller,
     /// A regular file.
     pub inode: &'a Arc<Inode<P>>,
-    /// Byte offset, a multiple of [`CLONE_BLOCK_BYTES`].
+    /// Byte offset. For a clone a multiple of [`CLONE_BLOCK_BYTES`].
     pub offset: u64,
+}
+
+impl<P: Platform> CloneSide<'_, P> {
+    /// The same, from so many bytes later on.
+    fn after(&self, bytes: u64) -> Self {
+        Self { caller: self.caller, inode: self.inode, offset: self.offset + bytes }
+    }
 }
 
 /// A clone that runs to its end also if its caller goes away.
@@ -88,6 +99,59 @@ impl<P: Platform> Volume<P> {
         }
     }
 
+    /// Makes up to `len` bytes of the target those of the source: by a clone, or else by moving at most `moved_max`
+    /// bytes, up to the source's end and the largest size of the target. Returns how many. Ranges of one file do not
+    /// overlap. `client` is whose reads and writes these are. Waits for reads, and for room in the cache. Not durable.
+    ///
+    /// # Errors
+    /// Those of a read and a write, if no byte was copied before.
+    pub async fn copy_by(
+        &self,
+        from: CloneSide<'_, P>,
+        to: CloneSide<'_, P>,
+        client: &Client,
+        len: u64,
+        moved_max: u64,
+    ) -> Result<u64, VolumeError> {
+        // To move the bytes also meets an error that a clone has met.
+        if len > 0 && self.clone_checked(&from, &to, len).await.is_ok() {
+            return Ok(len);
+        }
+        let target_room = self.file_bytes_max(to.inode).await.saturating_sub(to.offset);
+        if target_room == 0 && len > 0 {
+            return Err(VolumeError::TooLarge);
+        }
+        let most = len.min(moved_max).min(target_room);
+        let mut moved = 0;
+        while moved < most {
+            let piece = (most - moved).min(PIECE_BYTES) as u32;
+            match self.move_bytes(from.after(moved), to.after(moved), Some(client), piece).await {
+                Ok((0, _)) => break,
+                Ok((bytes, _)) => moved += bytes,
+                Err(_) if moved > 0 => break,
+                Err(error) => return Err(error),
+            }
+            self.engine.platform().preemption_point().await;
+        }
+        Ok(moved)
+    }
+
+    /// Returns how many bytes moved: fewer only at the source's end.
+    async fn move_bytes(
+        &self,
+        from: CloneSide<'_, P>,
+        to: CloneSide<'_, P>,
+        client: Option<&Client>,
+        len: u32,
+    ) -> Result<(u64, Consistency), VolumeError> {
+        let bytes = match self.read_by(from.caller, client, from.inode, from.offset, len).await?.bytes {
+            ReadBytes::Copied(bytes) => bytes,
+            ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
+        };
+        let written = self.write_by(to.caller, client, to.inode, to.offset, &bytes).await;
+        written.result.map(|()| (bytes.len() as u64, written.consistency))
+    }
+
     async fn clone_checked(
         &self,
         from: &CloneSide<'_, P>,
@@ -120,13 +184,10 @@ impl<P: Platform> Volume<P> {
         if rest == 0 {
             return Ok(cloned);
         }
-        let read = self.read_by(&work.reader, None, &work.source, work.from.start + whole, rest).await?;
-        let bytes = match read.bytes {
-            ReadBytes::Copied(bytes) => bytes,
-            ReadBytes::Pages(pages) => pages.slices().collect::<Vec<_>>().concat().into(),
-        };
-        let copied = self.write_by(&work.writer, None, &work.target, work.to + whole, &bytes).await;
-        copied.result.map(|()| cloned.then(copied.consistency))
+        let from = CloneSide { caller: &work.reader, inode: &work.source, offset: work.from.start + whole };
+        let to = CloneSide { caller: &work.writer, inode: &work.target, offset: work.to + whole };
+        let (_, moved) = self.move_bytes(from, to, None, rest).await?;
+        Ok(cloned.then(moved))
     }
 
     /// Shares the first bytes of the range, in whole blocks. First it asks whether the tree could: until then nothing

@@ -1,18 +1,15 @@
 //! COPY and CLONE (RFC 7862) within this server.
 //!
 //! Owns: their results, the part of a COPY that one call carries out.
-//! Does not own: shared blocks, the cache, durability (the volume); rights by a stateid (`opens`).
+//! Does not own: shared blocks, the cache, the moved pieces, durability (the volume); rights by a stateid (`opens`).
 //! Invariants: a CLONE shares all bytes or changes none, and is durable when it is answered: it has no verifier. A COPY
-//! shares blocks where it can. Otherwise it copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest. So
-//! it holds its slot for a bounded time, and lets other calls run after each piece. The copied bytes are durable after
-//! a COMMIT.
+//! that cannot share blocks moves at most [`COPIED_BYTES_MAX`], and the client asks for the rest. So it holds its slot
+//! for a bounded time. The copied bytes are durable after a COMMIT.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_frontend::trace::TracedOperation;
-use afflux_volume::{CloneSide, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Share};
-use bytes::Bytes;
+use afflux_volume::{CloneSide, FILE_BYTES_MAX, Inode, Platform, Share};
 
 use crate::operations::{Ended, Operations, Stability, Task};
 use crate::status::NfsStatus;
@@ -23,9 +20,7 @@ use crate::v4::operations::opens::{Right, right_of};
 use crate::v4::state::stateids::Stateid;
 use crate::wire::reply::Draft;
 
-/// Bytes that a COPY copies before other calls run.
-const PIECE_BYTES: u32 = 64 << 10;
-/// Most bytes that one COPY copies.
+/// Most bytes that one COPY moves.
 const COPIED_BYTES_MAX: u64 = 16 << 20;
 
 /// The saved file, and the user whose rights count: an open has asked for the right already.
@@ -85,13 +80,7 @@ pub(super) async fn copy<P: Platform>(
     let verifier = on.volume.write_verifier();
     let from = CloneSide { caller: reader.caller, inode: &source, offset: from_offset };
     let to = CloneSide { caller: writer.caller, inode: &target, offset: to_offset };
-    let copied = if on.volume.clone_by(from, to, wanted).await.result.is_ok() {
-        wanted
-    } else {
-        // The bytes have to move, which also meets what a clone has met.
-        let sources = from_offset..from_offset + wanted.min(COPIED_BYTES_MAX);
-        copied(&reader, &source, &writer, &target, sources, to_offset).await?
-    };
+    let copied = on.volume.copy_by(from, to, on.client, wanted, COPIED_BYTES_MAX).await?;
     compound.record_of(&source, TracedOperation::Read, from_offset, copied, false);
     compound.record_of(&target, TracedOperation::Write, to_offset, copied, false);
     // No later call reports the end, which is now.
@@ -103,38 +92,4 @@ pub(super) async fn copy<P: Platform>(
     draft.writer.bool(true);
     draft.writer.bool(true);
     Ok(())
-}
-
-/// Copies piece by piece. An error counts only if nothing was copied before.
-async fn copied<P: Platform>(
-    reader: &Task<'_, P>,
-    source: &Arc<Inode<P>>,
-    writer: &Task<'_, P>,
-    target: &Arc<Inode<P>>,
-    sources: Range<u64>,
-    to_offset: u64,
-) -> Ended<u64> {
-    let len = sources.end - sources.start;
-    let mut done = 0;
-    while done < len {
-        let piece = (len - done).min(PIECE_BYTES.into()) as u32;
-        let read = reader.read(source, sources.start + done, piece).await;
-        let bytes = match read.map(|read| read.bytes) {
-            Ok(ReadBytes::Copied(bytes)) => bytes,
-            Ok(ReadBytes::Pages(pages)) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
-            Err(_) if done > 0 => break,
-            Err(stop) => return Err(stop),
-        };
-        if bytes.is_empty() {
-            // Somebody has cut the file off.
-            break;
-        }
-        match writer.write(target, to_offset + done, &bytes, Stability::Unstable).await?.0 {
-            NfsStatus::Ok => done += bytes.len() as u64,
-            _ if done > 0 => break,
-            status => return Err(status.into()),
-        }
-        writer.volume.engine().platform().preemption_point().await;
-    }
-    Ok(done)
 }
