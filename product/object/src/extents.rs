@@ -1,12 +1,13 @@
-//! The map from the bytes of a file to extents, and sets of ranges of a file.
+//! The map from the bytes of a file to extents.
 //!
-//! Owns: cutting extents, the changes of records that follow, the ranges of the map that are in memory; joining ranges,
-//! finding gaps.
+//! Owns: cutting extents, the changes of records that follow, the ranges of the map that are in memory.
 //! Does not own: the format of an extent (`format::extent`), the limits of memory.
-//! Invariants: extents do not overlap, and none is empty. All extents of a known range are in the map. The ranges of a
-//! set do not touch each other, and none is empty.
+//! Invariants: extents do not overlap, and none is empty. Each is one record, so neighbours that could join stay apart.
+//! All extents of a known range are in the map.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use rangemap::RangeSet;
 
 use crate::format::extent::{ExtentSource, SegmentId, StoredExtent};
 use crate::format::records::{SegmentBytes, SegmentRecord};
@@ -16,7 +17,7 @@ use crate::seams::{Batch, RecordChange};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtentMap {
     extents: BTreeMap<u64, StoredExtent>,
-    known: Ranges,
+    known: RangeSet<u64>,
     /// The ends of the extents whose bytes are in their records.
     inline: BTreeSet<u64>,
 }
@@ -57,12 +58,19 @@ impl ExtentMap {
     pub(crate) fn learn(&mut self, from: u64, extents: Vec<StoredExtent>, is_all: bool) {
         let start = extents.first().map_or(from, |first| first.start.min(from));
         let end = if is_all { u64::MAX } else { extents.last().map_or(from, |last| last.end) };
-        self.known.insert(start, end);
+        self.learn_range(start, end);
         extents.into_iter().for_each(|extent| self.insert(extent));
     }
 
+    fn learn_range(&mut self, start: u64, end: u64) {
+        if start < end {
+            self.known.insert(start..end);
+        }
+    }
+
+    /// The first byte from `start` to before `end` whose extent is not known.
     pub(crate) fn gap(&self, start: u64, end: u64) -> Option<u64> {
-        self.known.gap(start, end)
+        self.known.gaps(&(start..end)).next().map(|gap| gap.start)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -75,11 +83,13 @@ impl ExtentMap {
         let is_kept = |extent: &StoredExtent| extent.start < end && start < extent.end;
         for (_, extent) in old.extents {
             if is_kept(&extent) || old.inline.contains(&extent.end) {
-                self.known.insert(extent.start, extent.end);
+                self.learn_range(extent.start, extent.end);
                 self.insert(extent);
             }
         }
-        old.known.within(start, end).for_each(|(start, end)| self.known.insert(start, end));
+        for known in old.known.overlapping(start..end) {
+            self.learn_range(known.start.max(start), known.end.min(end));
+        }
     }
 
     /// The inline extents.
@@ -99,7 +109,7 @@ impl ExtentMap {
 
     /// Searches a range for at most so many extents.
     pub(crate) fn reach(&self, start: u64, end: u64, most: usize) -> Reach {
-        let gap = self.known.gap(start, end);
+        let gap = self.gap(start, end);
         let mut touched = self.touching(start, gap.unwrap_or(end)).map(|extent| extent.end);
         let last = touched.by_ref().take(most).last();
         match (touched.next(), gap) {
@@ -172,37 +182,3 @@ impl MapChanges {
         self.batch
     }
 }
-
-/// Ends by starts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
-
-impl Ranges {
-    pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
-        if start >= end {
-            return;
-        }
-        while let Some((&from, &to)) = self.0.range(..=end).next_back().filter(|(_, to)| **to >= start) {
-            self.0.remove(&from);
-            (start, end) = (start.min(from), end.max(to));
-        }
-        self.0.insert(start, end);
-    }
-
-    /// The parts of a range that are in the set.
-    pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
-        let before = self.0.range(..start).next_back();
-        let touched = before.into_iter().chain(self.0.range(start..end));
-        touched.map(move |(from, to)| (start.max(*from), end.min(*to))).filter(|(from, to)| from < to)
-    }
-
-    /// The first number from `start` to before `end` that no range holds.
-    pub(crate) fn gap(&self, start: u64, end: u64) -> Option<u64> {
-        let before = self.0.range(..=start).next_back();
-        let gap = before.map_or(start, |(_, to)| start.max(*to));
-        (gap < end).then_some(gap)
-    }
-}
-
-#[cfg(test)]
-mod tests;
