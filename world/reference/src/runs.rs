@@ -3,6 +3,9 @@
 //! Owns: two versions for each page of a file (last written, synced); stream-like histories need few runs.
 //! Does not own: the meaning of the versions (`stamps`).
 //! Invariants: the runs of a chunk cover it completely, in order, and neighbours differ. A missing chunk is all zeros.
+//!
+//! A `RangeMap` of the crate `rangemap` would save 100 lines, but the model is always on. An update and a look took 1.6
+//! to 11 times as long with it, at 500,000 writes of 1 to 256 pages, in order or at random.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -7,6 +7,10 @@
 //! memory is bounded by the present waiters, however long nothing happens. To find a waiter and to leave take time in
 //! the logarithm of the waiters' number (`many_waiters_take_and_leave_their_places_in_any_order`). No lock of this
 //! module is held while a waker runs.
+//!
+//! The queues are our own, since no crate has these rules. `event-listener` 5.4 wakes while it holds its lock, and
+//! allocates for a queue and for a waiter. It passes neither values nor amounts. `tokio::sync` 1.54 takes its lock at
+//! each release, also if nobody waits, and leaves no permits to others. Our loom models cannot follow its atomics.
 
 mod permits;
 

@@ -5,6 +5,9 @@
 //! fate of a refused owner (`table`).
 //! Invariants: an owner's ranges do not overlap, and two with one mode do not touch. A change that is refused has
 //! changed nothing. A change is made at once: the owner of many ranges has paid for its steps with as many calls.
+//!
+//! A general map of ranges (the crate `rangemap`) does not serve. The bound and the index must know which ranges come
+//! and go, before the change; the map does not tell. It joins equal values only, but ranges of two processes join here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
