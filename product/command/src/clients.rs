@@ -165,6 +165,9 @@ fn state_line(ClientStateGauges { file, owner, what }: &ClientStateGauges) -> St
             };
             format!("{kind} lock of {bytes}  {file}{by}")
         }
+        OpenOrLock::Delegation { is_revoked: true, .. } => format!("delegation that was revoked  {file}"),
+        OpenOrLock::Delegation { is_recalled: true, .. } => format!("delegation that is recalled  {file}"),
+        OpenOrLock::Delegation { .. } => format!("delegation  {file}"),
         OpenOrLock::Others { count } => format!("and {} more", units::count(*count)),
     }
 }

@@ -217,6 +217,7 @@ impl Layers {
             ));
         }
         settings.check_locks()?;
+        settings.check_delegations()?;
         let cache_bytes = settings.cache.unwrap_or_else(|| settings::default_bytes(host));
         let mut engine_settings = knobs::of_server();
         let mut knobs = Vec::new();

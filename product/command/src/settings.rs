@@ -57,6 +57,9 @@ const IO: [(&str, IoChoice); 3] =
 /// Whether the host's list of a user's groups counts, by the name of whose list counts.
 const GROUPS: [(&str, bool); 2] = [("client", false), ("server", true)];
 
+/// Whether clients get delegations, by the name of their kind.
+const DELEGATIONS: [(&str, bool); 2] = [("none", false), ("read", true)];
+
 /// The callers that become the anonymous user, by name.
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
@@ -66,6 +69,7 @@ pub(crate) const OF_SERVE: [&str; 18] = [
     "nfs",
     "rpcbind",
     "posix_locks",
+    "delegations",
     "allow",
     "squash",
     "anon",
@@ -107,6 +111,12 @@ pub(crate) struct ServeSettings {
     /// Locks of bytes by fcntl, on the served directories themselves. A locked file takes a descriptor.
     #[arg(long)]
     pub(crate) posix_locks: bool,
+    /// Whether clients of version 4 may read files from their own caches without asking
+    ///
+    /// With read, a client is told before anybody else changes a file that it reads so. Directories take --sole, the
+    /// promise that nobody changes them but through this server.
+    #[arg(long, value_name = "KIND", default_value = "none", action = ArgAction::Set, value_parser = one_of(DELEGATIONS))]
+    pub(crate) delegations: bool,
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory, or half of what is available if that
     /// is less]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
@@ -226,7 +236,8 @@ pub(crate) struct MountSettings {
     pub(crate) kernel_cache: bool,
     /// Promise that nobody changes the directory but through this server
     ///
-    /// The kernel keeps names and attributes for an hour. A mount over the directory itself does so anyway.
+    /// The kernel keeps names and attributes for an hour. A mount over the directory itself does so anyway. Without a
+    /// mount it is for --delegations.
     #[arg(long, help_heading = MOUNT)]
     pub(crate) sole: bool,
     /// Have every change of the mount durable before its call returns, as mount(8)'s sync does
@@ -238,9 +249,9 @@ pub(crate) struct MountSettings {
 }
 
 impl MountSettings {
-    /// Whether a setting of a mount is there that needs one.
-    pub(crate) fn needs_point(&self) -> bool {
-        self.kernel_cache || self.sole || self.sync || self.dirsync
+    /// Whether a setting of a mount is there that needs one. With delegations the promise has another use.
+    pub(crate) fn needs_point(&self, has_delegations: bool) -> bool {
+        self.kernel_cache || self.sole && !has_delegations || self.sync || self.dirsync
     }
 }
 
@@ -369,6 +380,27 @@ impl ServeSettings {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Fails if delegations are asked for where others may change files, or where nobody could have one.
+    pub(crate) fn check_delegations(&self) -> Outcome {
+        let directory = self.directories.iter().find(|place| !is_store(place)).filter(|_| !self.mount.sole);
+        let wrong = match directory {
+            _ if !self.delegations => return Ok(()),
+            _ if self.nfs == NfsVersion::V3 => "version 4 has delegations, which --nfs 3 refuses".to_owned(),
+            _ if self.posix_locks => "with --posix-locks, programs of this host use the files".to_owned(),
+            #[cfg(feature = "object")]
+            _ if self.store.follow || self.store.snapshot.is_some() => {
+                "this server does not write the volume".to_owned()
+            }
+            _ if self.shared => "with --shared, another server may serve the files".to_owned(),
+            Some(directory) => format!(
+                "{} takes --sole, the promise that nobody changes it but through this server",
+                output::shown(directory.display())
+            ),
+            None => return Ok(()),
+        };
+        Err(Failure::wrong_use(format!("--delegations read: {wrong}")))
     }
 
     /// Whether a served directory is a store.

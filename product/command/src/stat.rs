@@ -288,6 +288,8 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
         (nfs.sessions, units::plural(nfs.sessions, "session")),
         (nfs.open_files, units::plural(nfs.open_files, "open file")),
         (nfs.locked_ranges, units::plural(nfs.locked_ranges, "lock")),
+        (nfs.delegations, units::plural(nfs.delegations, "delegation")),
+        (nfs.delegations_revoked, format!("{} revoked", units::plural(nfs.delegations_revoked, "delegation"))),
         (weak, format!("{} of unauthorized callers refused (see `afflux serve --help`)", units::plural(weak, "call"))),
         connections(
             nfs.closed_for_room,

@@ -31,7 +31,7 @@ pub use limits::{KNOBS, NfsKnob};
 pub use server::{Server, TlsUse};
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v3::side_protocols::MOUNTS_MAX;
-pub use v4::client_info::{ClientId, ClientInfo, ClientStateInfo, ClientStateKind, ClientStatus};
+pub use v4::client_info::{ClientId, ClientInfo, ClientStateInfo, ClientStateKind, ClientStatus, DelegationStatus};
 pub use v4::grace::{ClientList, ListChange, UNKNOWN_CLIENTS};
 pub use v4::recovery::LostOpen;
 pub use v4::service::{ClientMemory, TellLost};

@@ -115,8 +115,8 @@ pub(crate) trait Operations<P: Platform>: Sync {
     fn commit(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> impl Future<Output = Ended> + Send;
 }
 
-/// The server as the user of its own operations.
-static SERVER: Caller = Caller::SERVER;
+/// The server as the user of its own operations, for a client with an open.
+static OPENER: Caller = Caller::OPENER;
 
 /// Those of a call that must not wait.
 pub(crate) struct AtOnce<'a, P: Platform> {
@@ -149,7 +149,7 @@ impl<P: Platform> Operations<P> for AtOnce<'_, P> {
     }
 
     fn as_server(&self) -> Self {
-        Self { caller: &SERVER, ..*self }
+        Self { caller: &OPENER, ..*self }
     }
 
     fn bytes(&self, field: Field) -> &[u8] {
@@ -237,7 +237,7 @@ impl<P: Platform> Operations<P> for Task<'_, P> {
     }
 
     fn as_server(&self) -> Self {
-        Self { caller: &SERVER, ..*self }
+        Self { caller: &OPENER, ..*self }
     }
 
     fn bytes(&self, field: Field) -> &[u8] {

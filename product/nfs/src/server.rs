@@ -18,6 +18,7 @@ use crate::calls::Calls;
 use crate::limits::NfsKnob;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v3::side_protocols::Mounts;
+use crate::v4::LEASE_NS;
 use crate::v4::Service;
 use crate::v4::client_info::{ClientId, ClientInfo, ClientStateInfo};
 use crate::v4::service::ClientMemory;
@@ -119,6 +120,14 @@ impl<P: Platform> Server<P> {
     /// The users that the host knows, if calls are carried out as some of them.
     pub(crate) fn host_users(&self) -> Option<Arc<dyn HostUsers>> {
         self.admission.read().unwrap_or_else(PoisonError::into_inner).host_users()
+    }
+
+    /// Lets clients of version 4 have delegations for reading. Such a client reads a file from its own cache without
+    /// asking, until the server recalls the delegation before another's change. A change waits for the return, a lease
+    /// at most. To be called before [`Server::offer_version_4`], and only if every change of the volume's files comes
+    /// through this process.
+    pub fn offer_delegations(&self) {
+        self.volume.delegations().turn_on(LEASE_NS);
     }
 
     /// Waits until the clients of an earlier server have their open files and locks again. Another front end over the

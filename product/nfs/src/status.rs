@@ -3,8 +3,8 @@
 //! Owns: the codes, their names for counters, and the code of each error of a volume.
 //! Does not own: errors themselves, and when they happen; which procedure may return a code (`permitted`).
 //! Invariants: a call that cannot run now waits; the server does not ask the client to come back (libnfs fails, Finder
-//! blocks). `NFS4ERR_DELAY` is used only if a program of the host holds a lease on the file, which may last long and
-//! delay other calls. No error is silently a success.
+//! blocks). `NFS4ERR_DELAY` is used only if a program of the host holds a lease on the file, or a client a delegation,
+//! which may last long and delay other calls. No error is silently a success.
 
 use afflux_volume::VolumeError;
 
@@ -104,6 +104,7 @@ statuses! {
     BadHighSlot 10077 "NFS4ERR_BAD_HIGH_SLOT" "nfserr_bad_high_slot";
     NotOnlyOp 10081 "NFS4ERR_NOT_ONLY_OP" "nfserr_not_only_op";
     WrongType 10083 "NFS4ERR_WRONG_TYPE" "nfserr_wrong_type";
+    DelegRevoked 10087 "NFS4ERR_DELEG_REVOKED" "nfserr_deleg_revoked";
     UnionNotsupp 10090 "NFS4ERR_UNION_NOTSUPP" "nfserr_union_notsupp";
     Noxattr 10095 "NFS4ERR_NOXATTR" "nfserr_noxattr";
     Xattr2big 10096 "NFS4ERR_XATTR2BIG" "nfserr_xattr2big";

@@ -104,8 +104,8 @@ pub enum VolumeError {
     /// later call succeeds.
     #[error("a program of the host has a lease on the file")]
     Leased,
-    /// A client of NFS version 4 conflicts, and gives up its state or may still reclaim what it had. A later call
-    /// succeeds.
+    /// A client of NFS version 4 conflicts, and gives up its state or a delegation, or may still reclaim what it had. A
+    /// later call succeeds.
     #[error("a client that gives way, or that may reclaim an open file, is in the way")]
     Delayed,
     /// No memory is available now.

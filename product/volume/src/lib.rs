@@ -11,6 +11,7 @@
 
 mod coherence;
 mod data;
+mod delegations;
 mod error;
 mod handles;
 mod knobs;
@@ -30,6 +31,7 @@ pub use data::clones::{CLONE_BLOCK_BYTES, CloneSide};
 pub use data::holes::Reserve;
 pub use data::locking::AskedHost;
 pub use data::read_write::{ReadBytes, ReadResult};
+pub use delegations::{ChangeInProgress, DelegationCounts, DelegationHolder, Delegations};
 pub use error::VolumeError;
 pub use handles::adopt::AdoptedFiles;
 pub use handles::hold::Held;
@@ -50,7 +52,7 @@ pub use search::location_log::LocationStore;
 pub use tree::attributes::{
     AttributeChange, Attributes, Consistency, DeviceKey, Kind, Outcome, SetTime, Stat, Timestamp, WccAttributes,
 };
-pub use tree::caller::{Before, Caller, ChangeNote, Credentials, PersistedChange};
+pub use tree::caller::{Before, Caller, ChangeNote, Changer, Credentials, PersistedChange};
 pub use tree::directory::{
     Change, ChangedAttributes, Created, DEFAULT_ACL, DeviceFactory, Directory, Export, Found, Identified, Joint,
     Linked, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space,

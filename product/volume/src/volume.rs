@@ -16,6 +16,7 @@ use afflux_engine::settings::{KnobId, WhichKnob};
 use afflux_engine::{DeviceId, Engine, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
+use crate::delegations::Delegations;
 use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
 use crate::locks::Locks;
@@ -56,6 +57,7 @@ pub struct Volume<P: Platform> {
     pub(crate) pieces: ListingPieces<P>,
     pub(crate) callers: CallerTable,
     pub(crate) locks: Locks,
+    pub(crate) delegations: Arc<Delegations>,
     /// Grows every few seconds: callers' rights are then looked up anew.
     pub(crate) rights_epoch: AtomicU64,
     /// Held by the caller that frees entries in the table.
@@ -123,6 +125,7 @@ impl<P: Platform> Volume<P> {
             pieces: ListingPieces::default(),
             callers: CallerTable::default(),
             locks: Locks::default(),
+            delegations: Arc::default(),
             rights_epoch: AtomicU64::new(0),
             sweeping: TaskMutex::new(()),
             names_durable: AtomicBool::new(true),

@@ -27,6 +27,9 @@ fn people_see_a_line_for_each_client_and_for_each_of_its_opens_and_locks() {
         state(OpenOrLock::Open { access: "r".to_owned(), deny: "-".to_owned() }),
         state(OpenOrLock::Lock { first: 0, last: u64::MAX, is_exclusive: true }),
         state(OpenOrLock::Lock { first: 8, last: 9, is_exclusive: false }),
+        state(OpenOrLock::Delegation { is_recalled: false, is_revoked: false }),
+        state(OpenOrLock::Delegation { is_recalled: true, is_revoked: false }),
+        state(OpenOrLock::Delegation { is_recalled: true, is_revoked: true }),
         state(OpenOrLock::Others { count: 7 }),
     ];
     let clients = vec![Client { gauges: gauges(3), states: None }, Client { gauges: away, states: Some(states) }];
@@ -42,6 +45,9 @@ client 12
   open r  /srv/a  by sqlite
   exclusive lock of the whole file  /srv/a  by sqlite
   shared lock of bytes 8 to 9  /srv/a  by sqlite
+  delegation  /srv/a
+  delegation that is recalled  /srv/a
+  delegation that was revoked  /srv/a
   and 7 more
 ";
     assert_eq!(text(&Clients { missing: 1, clients }), expected);

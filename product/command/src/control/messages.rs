@@ -493,6 +493,12 @@ gauges! {
         #[serde(default)]
         locked_ranges: u64 = Now "locked_ranges" "ranges" "" "locked_ranges" "Ranges of bytes that clients of version 4 and programs on a mount have locked.";
         #[serde(default)]
+        delegations: u64 = Now "delegations" "delegations" "" "delegations" "Files that clients of version 4 read from their own caches by a delegation.";
+        #[serde(default)]
+        delegations_recalled: u64 = Total "delegations_recalled" "delegations" "" "delegations_recalled" "Delegations that were recalled before a change of their files.";
+        #[serde(default)]
+        delegations_revoked: u64 = Total "delegations_revoked" "delegations" "" "delegations_revoked" "Delegations that clients did not return within a lease, or whose clients were silent.";
+        #[serde(default)]
         lock_waiters: u64 = Now "lock_waiters" "programs" "" "lock_waiters" "Programs that wait for a lock.";
         #[serde(default)]
         tls_certificate_ns: Option<u64> = Now "tls_certificate_ns" "ns" "" "tls_certificate" "Time until the first certificate of `--tls` expires; null without TLS.";
@@ -580,9 +586,12 @@ pub(crate) struct ClientGauges {
     pub(crate) ranges: u64,
     /// Its programs that wait for a lock.
     pub(crate) waiting: u64,
+    /// Its delegations. Revoked ones count until the client frees them.
+    #[serde(default)]
+    pub(crate) delegations: u64,
 }
 
-/// An open or a lock of a client.
+/// An open, a lock or a delegation of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ClientStateGauges {
     /// The file's path on the host, or its number.
@@ -600,7 +609,9 @@ pub(crate) enum OpenOrLock {
     Open { access: String, deny: String },
     /// Bytes `first` to `last` of the file, both included.
     Lock { first: u64, last: u64, is_exclusive: bool },
-    /// Opens and locks that are not shown.
+    /// A delegation for reading.
+    Delegation { is_recalled: bool, is_revoked: bool },
+    /// Opens, locks and delegations that are not shown.
     Others { count: u64 },
 }
 

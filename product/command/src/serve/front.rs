@@ -64,6 +64,8 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 pub(crate) struct WantedFront {
     /// NFS on the address in the settings, and the newest version that clients get.
     nfs: Option<NfsVersion>,
+    /// Clients of version 4 get delegations.
+    delegates: bool,
     /// The service manager stores the socket and the mount.
     is_persistent: bool,
     mount: Option<WantedMount>,
@@ -104,6 +106,8 @@ pub(crate) struct OfTree {
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(crate) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr, NfsVersion)>,
+    /// Clients of version 4 get delegations.
+    delegates: bool,
     pub(crate) tls: Option<Tls>,
     is_persistent: bool,
     mount: Option<PreparedMount>,
@@ -161,13 +165,15 @@ pub(crate) struct MountFront {
 impl WantedFront {
     /// NFS up to this version, and a mount if the settings have one.
     pub(crate) fn of(nfs: Option<NfsVersion>, settings: &ServeSettings, is_persistent: bool) -> Outcome<Self> {
-        let (places, is_read_only, settings) = (&settings.directories, settings.at_once.read_only, &settings.mount);
+        let (places, is_read_only, delegates) =
+            (&settings.directories, settings.at_once.read_only, settings.delegations);
+        let settings = &settings.mount;
         let Some(point) = &settings.point else {
-            if settings.needs_point() {
+            if settings.needs_point(delegates) {
                 let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(", ");
                 return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
             }
-            return Ok(Self { nfs, is_persistent, mount: None });
+            return Ok(Self { nfs, delegates, is_persistent, mount: None });
         };
         if places.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
@@ -189,7 +195,8 @@ impl WantedFront {
         };
         let is_of_host = directory.is_some();
         let flags = SyncFlags { sync: settings.sync, dirsync: settings.dirsync };
-        Ok(Self { nfs, is_persistent, mount: Some(WantedMount { point, options, flags, is_of_host, over_itself }) })
+        let mount = WantedMount { point, options, flags, is_of_host, over_itself };
+        Ok(Self { nfs, delegates, is_persistent, mount: Some(mount) })
     }
 
     /// Refuses a mount over a directory that is mounted already: this server would serve the other server's mount.
@@ -264,6 +271,7 @@ impl WantedFront {
         let mount = mount.map(|(wanted, separated)| mounted(wanted, &source, separated, self.is_persistent));
         Ok(PreparedFront {
             nfs: listening.zip(self.nfs).map(|((listener, listen), version)| (listener, listen, version)),
+            delegates: self.delegates,
             tls: None,
             is_persistent: self.is_persistent,
             mount: mount.transpose()?,
@@ -351,6 +359,9 @@ impl PreparedFront {
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             let mut persisted_state = None;
             if version == NfsVersion::V4 {
+                if self.delegates {
+                    server.offer_delegations();
+                }
                 let (persisted, left) = ClientState::taken(memory, clients()?);
                 server.offer_version_4(left);
                 // A mount begins after this, too: its programs must not pass the locks of clients.

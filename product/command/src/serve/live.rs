@@ -161,6 +161,7 @@ impl Running {
         let counts = nfs.handle.counts();
         let (known_clients, sessions, open_files) = nfs.server.held_by_version_4().unwrap_or_default();
         let lockers = self.lockers();
+        let delegations = self.volume.delegations().counts();
         NfsGauges {
             connections: counts.connections as u64,
             connections_max: nfs.connections_max as u64,
@@ -183,6 +184,9 @@ impl Running {
             known_clients: known_clients as u64,
             sessions: sessions as u64,
             open_files: open_files as u64,
+            delegations: delegations.held,
+            delegations_recalled: delegations.recalled,
+            delegations_revoked: delegations.revoked,
             locked_ranges: lockers.iter().map(|it| it.ranges).sum(),
             lock_waiters: lockers.iter().map(|it| it.waiting).sum(),
             lockers,

@@ -90,12 +90,13 @@ fn rates_are_differences_over_the_time_between() {
     ]);
     now.nfs.answered = AnsweredCalls { calls: 156, reads: 150, ..AnsweredCalls::default() };
     (now.nfs.sessions, now.nfs.open_files) = (1, 2);
+    (now.nfs.delegations, now.nfs.delegations_revoked) = (40, 1);
     let text = lines(&before, &now);
     expect![[r#"
         sda1   24.9 MB/s write   dirty 1.00 MiB (256 pages in 3 runs) of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting
                  BdiWriteback 0 kB  BdiDirtyThresh 32,768 kB  BackgroundThresh 3,072 kB  BdiDirtied 0 kB  BdiWritten 12,158 kB  BdiWriteBandwidth unknown  BdiReclaimable 1,024 kB  DirtyThresh 32,768 kB  b_dirty 0  b_io 0  b_more_io 0
         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   written 1.05 for each byte that became dirty   evicted 1,204/s by s3-window   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages
-        nfs    1 connection   312 calls/s   READ 300/s   1 session   2 open files
+        nfs    1 connection   312 calls/s   READ 300/s   1 session   2 open files   40 delegations   1 delegation revoked
     "#]].assert_eq(&text);
 }
 

@@ -150,6 +150,7 @@ impl Model {
             cache: cache(before, now),
             connections: now.nfs.connections,
             open_files: now.nfs.open_files,
+            delegations: now.nfs.delegations,
             locked_ranges: now.nfs.locked_ranges,
             calls_per_s: rate(now.calls(), before.calls(), between(before, now)),
             devices: now.devices.iter().map(|device| self.device(before, now, device)).collect(),

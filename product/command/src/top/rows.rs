@@ -18,6 +18,7 @@ pub(super) struct Rows {
     pub(super) cache: CacheRow,
     pub(super) connections: u64,
     pub(super) open_files: u64,
+    pub(super) delegations: u64,
     pub(super) locked_ranges: u64,
     pub(super) calls_per_s: u64,
     pub(super) devices: Vec<DeviceRow>,

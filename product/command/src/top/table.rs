@@ -172,9 +172,13 @@ pub(super) fn summary(rows: &Rows, width: usize) -> String {
     let cache = &rows.cache;
     let hit = units::percent(cache.hit_pages, cache.hit_pages + cache.miss_pages);
     let (used, all) = (units::memory(cache.used_bytes), units::memory(cache.cache_bytes));
-    let held = match (rows.open_files, rows.locked_ranges) {
-        (0, 0) => String::new(),
-        (open, locked) => format!("open {}, locked {}", units::count(open), units::count(locked)),
+    let held = match (rows.open_files, rows.locked_ranges, rows.delegations) {
+        (0, 0, 0) => String::new(),
+        (open, locked, 0) => format!("open {}, locked {}", units::count(open), units::count(locked)),
+        (open, locked, delegated) => {
+            let counts = [open, locked, delegated].map(units::count);
+            format!("open {}, locked {}, delegated {}", counts[0], counts[1], counts[2])
+        }
     };
     let parts = [
         shown(&rows.listen),

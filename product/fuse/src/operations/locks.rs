@@ -106,7 +106,8 @@ fn shown(locking: &Locking, in_the_way: Option<Lock>) -> ReplyDraft {
 /// Locks or unlocks without waiting. None if the program waits in the queue, if the end of a conflicting holder has to
 /// come first, or if the host takes part.
 pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
-    if on.volume.locks().are_on_host() {
+    // With delegations an exclusive lock may have to wait for one to be returned.
+    if on.volume.locks().are_on_host() || on.volume.delegations().are_on() && locking.kind == kind::EXCLUSIVE {
         return None;
     }
     let wanted = match locking.kind {

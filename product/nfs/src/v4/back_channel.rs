@@ -1,15 +1,18 @@
-//! The calls of a session's server to its client, and the notices of free locks that no call carries yet.
+//! The calls of a session's server to its client, and the notices of free locks and the recalls of delegations that no
+//! call carries yet.
 //!
 //! Owns: the number of the single slot, the bytes of a call, the meaning of its answer; the order of a client's
 //! notices, the sessions that may carry the next one.
-//! Does not own: the connection that carries the calls (`wire::outbox`), the waits (the volume).
+//! Does not own: the connection that carries the calls (`wire::outbox`), the waits and the time limit of a recall (the
+//! volume), delegations (`state::delegations`).
 //! Invariants: one call is under way at a time, and it is sent again with its number: over a new connection, and to a
 //! client that was busy. A client that never answers holds up nothing else. A call that the client has not carried out
 //! counts as no notice: the session then calls no more until the client binds a connection anew, and gives its notice
 //! back. So does a session that ends. A notice goes over any session of its client whose back channel works. Without
 //! one the notice waits for the next, also for that of a later session. At most [`WAITING_MAX`] notices wait; the
-//! oldest goes. No notice waits while a session is idle. A notice asks idle sessions until one has taken the notice. A
-//! session that cannot call is asked once (`back_channel/tests/lock_notices.rs`). The lock of the notices is a leaf.
+//! oldest goes. A delegation waits once at most, and goes before notices. No notice waits while a session is idle. A
+//! notice asks idle sessions until one has taken the notice. A session that cannot call is asked once
+//! (`back_channel/tests/lock_notices.rs`). The lock of the notices is a leaf.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +30,7 @@ use crate::wire::xdr::{Reader, Writer, XdrError};
 /// A call that the client has not answered.
 struct UnderWay {
     body: Vec<u8>,
-    notice: Option<LockNotice>,
+    notice: Option<ClientNotice>,
 }
 
 #[derive(Default)]
@@ -42,6 +45,8 @@ struct State {
     under_way: Option<UnderWay>,
     /// The client has postponed the call under way, and a timer runs.
     is_put_off: bool,
+    /// The client has carried out a call over this connection.
+    is_proven: bool,
     /// The client has not carried out the last call, and would not carry out further ones.
     is_faulty: bool,
     has_ended: bool,
@@ -159,7 +164,7 @@ impl BackChannel {
     pub(crate) fn bind(self: &Arc<Self>, outbox: &Arc<Outbox>) {
         let mut state = self.lock();
         state.outbox = Arc::downgrade(outbox);
-        state.is_faulty = false;
+        (state.is_faulty, state.is_proven) = (false, false);
         self.is_wanted.store(true, Ordering::Relaxed);
         match &state.under_way {
             Some(call) => outbox.send(&call.body, state.sequenceid, self.asker()),
@@ -195,6 +200,19 @@ impl BackChannel {
         state.outbox.strong_count() > 0 && !state.is_faulty
     }
 
+    /// Whether the client has carried out a call over the connection that there is. If it has not been asked, it is
+    /// asked now, and a later answer is true.
+    pub(crate) fn try_prove(self: &Arc<Self>) -> bool {
+        let mut state = self.lock();
+        if state.is_faulty || state.has_ended || state.is_proven {
+            return state.is_proven && !state.is_faulty && state.outbox.strong_count() > 0;
+        }
+        if let (None, Some(outbox)) = (&state.under_way, state.outbox.upgrade()) {
+            self.send_call(&mut state, &outbox, None);
+        }
+        false
+    }
+
     /// Whether the client does not carry out calls of this session.
     pub(crate) fn is_faulty(&self) -> bool {
         self.lock().is_faulty
@@ -218,11 +236,16 @@ impl BackChannel {
         let Some(outbox) = state.outbox.upgrade() else { return };
         let carrier: Weak<Self> = Arc::downgrade(self);
         let Some(notice) = self.notices.take(self.index, carrier) else { return };
+        self.send_call(state, &outbox, Some(notice));
+    }
+
+    /// Sends a call with a notice, or one that only shows whether the client answers.
+    fn send_call(self: &Arc<Self>, state: &mut State, outbox: &Outbox, notice: Option<ClientNotice>) {
         state.sequenceid = state.sequenceid.wrapping_add(1);
         state.keep();
-        let body = call(state, &self.session, Some(&notice));
+        let body = call(state, &self.session, notice.as_ref());
         outbox.send(&body, state.sequenceid, self.asker());
-        state.under_way = Some(UnderWay { body, notice: Some(notice) });
+        state.under_way = Some(UnderWay { body, notice });
     }
 }
 
@@ -243,7 +266,10 @@ impl Asker for BackChannel {
             // One timer is enough.
             CallAnswer::PutOff => return std::mem::replace(&mut state.is_put_off, true),
             CallAnswer::Done => {
-                state.under_way = None;
+                state.is_proven = true;
+                if let Some(ClientNotice::Recall(recall)) = state.under_way.take().and_then(|call| call.notice) {
+                    recall.answered(is_recall_known(reply));
+                }
                 self.send_next(&mut state);
             }
             CallAnswer::Fault => {
@@ -286,11 +312,30 @@ impl CallAnswer {
 /// The status of a reply's CB_SEQUENCE, or that of the compound if this has no result. None if the client has not
 /// carried out the call.
 fn sequence_status(reply: &[u8]) -> Result<Option<u32>, XdrError> {
+    let Some(CallResults { of_compound, count, mut reader }) = results(reply)? else { return Ok(None) };
+    if count == 0 {
+        return Ok(Some(of_compound));
+    }
+    // The number of the operation, then its status.
+    reader.u32()?;
+    reader.u32().map(Some)
+}
+
+/// The results of a call that the client has carried out.
+struct CallResults<'a> {
+    of_compound: u32,
+    count: u32,
+    /// Before the first result.
+    reader: Reader<'a>,
+}
+
+/// The results in a reply. None if the client has not carried out the call.
+fn results(reply: &[u8]) -> Result<Option<CallResults<'_>>, XdrError> {
     const ACCEPTED: u32 = 0;
     const SUCCESS: u32 = 0;
     const VERIFIER_BYTES_MAX: usize = 400;
     const TAG_BYTES_MAX: usize = 1024;
-    let reader = &mut Reader::new(reply);
+    let mut reader = Reader::new(reply);
     // The number, the direction, whether the call was accepted, the verifier.
     let (_, _, accepted, _) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
     reader.opaque(VERIFIER_BYTES_MAX)?;
@@ -299,12 +344,26 @@ fn sequence_status(reply: &[u8]) -> Result<Option<u32>, XdrError> {
         return Ok(None);
     }
     reader.opaque(TAG_BYTES_MAX)?;
-    if reader.u32()? == 0 {
-        return Ok(Some(of_compound));
-    }
-    // The number of the operation, then its status.
-    reader.u32()?;
-    reader.u32().map(Some)
+    let count = reader.u32()?;
+    Ok(Some(CallResults { of_compound, count, reader }))
+}
+
+/// Whether the client knows the delegation that a call with CB_RECALL names. A reply from the client's cache of replies
+/// counts as such.
+fn is_recall_known(reply: &[u8]) -> bool {
+    /// The result of CB_SEQUENCE behind its status: the session, its number and slot, two bounds of slots.
+    const SEQUENCE_RESULT_BYTES: usize = 32;
+    let recall_status = || {
+        let CallResults { count, mut reader, .. } = results(reply).ok().flatten()?;
+        let (_, status) = (reader.u32().ok()?, reader.u32().ok()?);
+        if count < 2 || status != 0 {
+            return None;
+        }
+        reader.fixed::<SEQUENCE_RESULT_BYTES>().ok()?;
+        let (_, status) = (reader.u32().ok()?, reader.u32().ok()?);
+        Some(status)
+    };
+    recall_status().is_none_or(|status| status == 0)
 }
 
 impl State {
@@ -317,15 +376,14 @@ impl State {
     }
 }
 
-/// The body of CB_COMPOUND with CB_SEQUENCE and CB_NOTIFY_LOCK, behind the number of the call.
-fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<u8> {
+/// The body of CB_COMPOUND with CB_SEQUENCE and perhaps a notice, behind the number of the call.
+fn call(state: &State, session: &SessionId, notice: Option<&ClientNotice>) -> Vec<u8> {
     const CALL: u32 = 0;
     const RPC_VERSION: u32 = 2;
     const CALLBACK_VERSION: u32 = 1;
     const CB_COMPOUND: u32 = 1;
     const AUTH_SYS: u32 = 1;
     const CB_SEQUENCE: u32 = 11;
-    const CB_NOTIFY_LOCK: u32 = 13;
     let mut writer = Writer::default();
     [CALL, RPC_VERSION, state.calling.program, CALLBACK_VERSION, CB_COMPOUND].iter().for_each(|&it| writer.u32(it));
     if state.calling.names_user {
@@ -341,12 +399,27 @@ fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<
     // the client.
     [state.sequenceid, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
     if let Some(notice) = notice {
-        writer.u32(CB_NOTIFY_LOCK);
-        writer.opaque(&notice.file);
-        writer.u64(notice.clientid);
-        writer.opaque(&notice.owner);
+        write_notice(notice, &mut writer);
     }
     writer.into_bytes()
+}
+
+/// Writes what follows CB_SEQUENCE.
+fn write_notice(notice: &ClientNotice, writer: &mut Writer) {
+    const CB_RECALL: u32 = 4;
+    const CB_NOTIFY_LOCK: u32 = 13;
+    match notice {
+        ClientNotice::Lock(notice) => {
+            writer.u32(CB_NOTIFY_LOCK);
+            writer.opaque(&notice.file);
+            writer.u64(notice.clientid);
+            writer.opaque(&notice.owner);
+        }
+        ClientNotice::Recall(recall) => {
+            writer.u32(CB_RECALL);
+            recall.write(writer);
+        }
+    }
 }
 
 /// Most notices that wait for the calls under way.
@@ -362,6 +435,22 @@ pub(crate) struct LockNotice {
     pub(crate) wait: Arc<PersistedWait>,
 }
 
+/// A delegation that is recalled.
+pub(crate) trait RecallCall: Send + Sync {
+    /// Writes the arguments of CB_RECALL.
+    fn write(&self, writer: &mut Writer);
+
+    /// The client has answered. If `is_known`, it returns the delegation soon.
+    fn answered(&self, is_known: bool);
+}
+
+/// The contents of a call.
+#[derive(Clone)]
+pub(crate) enum ClientNotice {
+    Lock(LockNotice),
+    Recall(Arc<dyn RecallCall>),
+}
+
 /// A session that carries notices.
 pub(crate) trait NoticeCarrier: Send + Sync {
     /// Calls the client with its next notice, unless a call is under way or the session cannot call.
@@ -371,6 +460,8 @@ pub(crate) trait NoticeCarrier: Send + Sync {
 #[derive(Default)]
 struct QueuedNotices {
     waiting: VecDeque<LockNotice>,
+    /// Each delegation that is recalled is there once at most.
+    recalls: VecDeque<Arc<dyn RecallCall>>,
     /// The sessions that could call and found no notice, by number.
     idle: BTreeMap<u64, Weak<dyn NoticeCarrier>>,
     /// Number of sessions so far.
@@ -409,10 +500,24 @@ impl LockNotices {
         self.send();
     }
 
+    /// Recalls a delegation, after those before.
+    pub(crate) fn recall(&self, recall: Arc<dyn RecallCall>) {
+        self.lock().recalls.push_back(recall);
+        self.send();
+    }
+
     /// Takes a notice back that its session could not deliver. It comes before the others.
-    pub(crate) fn give_back(&self, notice: LockNotice) {
+    pub(crate) fn give_back(&self, notice: ClientNotice) {
         let dropped = {
             let mut state = self.lock();
+            let notice = match notice {
+                ClientNotice::Lock(notice) => notice,
+                ClientNotice::Recall(recall) => {
+                    state.recalls.push_front(recall);
+                    drop(state);
+                    return self.send();
+                }
+            };
             if state.waiting.len() < WAITING_MAX {
                 state.waiting.push_front(notice);
                 None
@@ -426,9 +531,11 @@ impl LockNotices {
 
     /// The next notice, for a session that calls the client now. Without one the session is idle, and is asked for the
     /// next.
-    pub(crate) fn take(&self, session: u64, carrier: Weak<dyn NoticeCarrier>) -> Option<LockNotice> {
+    pub(crate) fn take(&self, session: u64, carrier: Weak<dyn NoticeCarrier>) -> Option<ClientNotice> {
         let mut state = self.lock();
-        let next = state.waiting.pop_front();
+        // A recall has a time limit.
+        let recall = state.recalls.pop_front().map(ClientNotice::Recall);
+        let next = recall.or_else(|| state.waiting.pop_front().map(ClientNotice::Lock));
         if next.is_none() {
             state.idle.insert(session, carrier);
         }
@@ -445,7 +552,14 @@ impl LockNotices {
     /// An idle session, as long as a notice waits.
     fn next_carrier(&self) -> Option<Weak<dyn NoticeCarrier>> {
         let mut state = self.lock();
-        if state.waiting.is_empty() { None } else { state.idle.pop_last().map(|(_, carrier)| carrier) }
+        let has_none = state.waiting.is_empty() && state.recalls.is_empty();
+        if has_none { None } else { state.idle.pop_last().map(|(_, carrier)| carrier) }
+    }
+
+    /// Number of recalls that wait.
+    #[cfg(test)]
+    pub(crate) fn recalls(&self) -> usize {
+        self.lock().recalls.len()
     }
 
     #[cfg(test)]

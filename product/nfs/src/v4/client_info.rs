@@ -96,6 +96,8 @@ pub struct ClientInfo {
     pub ranges: usize,
     /// Lock owners that wait.
     pub waiting: usize,
+    /// Its delegations. Revoked ones count until the client frees them.
+    pub delegations: usize,
 }
 
 impl ClientInfo {
@@ -112,6 +114,19 @@ pub enum ClientStateKind {
     Open(Share),
     /// A locked range.
     Lock(Span, LockMode),
+    /// A delegation for reading.
+    Delegation(DelegationStatus),
+}
+
+/// How far a delegation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelegationStatus {
+    /// The client has it.
+    Held,
+    /// A change waits for its return.
+    Recalled,
+    /// The client did not return it in time, and does not know yet.
+    Revoked,
 }
 
 /// One piece of a client's state.
@@ -122,7 +137,7 @@ pub struct ClientStateInfo<P: Platform> {
     pub held: Option<Held<P>>,
     /// The printable part of the name of its owner, a program of the client.
     pub owner: String,
-    /// Whether it is an open, a lock or a denial.
+    /// Whether it is an open, a lock, a denial or a delegation.
     pub kind: ClientStateKind,
 }
 
@@ -182,12 +197,14 @@ impl<P: Platform> Service<P> {
                 denying: held.map_or(0, |held| held.denying),
                 ranges: held.map_or(0, |held| held.ranges),
                 waiting: held.map_or(0, |held| held.waiting),
+                delegations: state.delegations.count_of(client.id),
             }
         };
         state.clients.all().map(info).collect()
     }
 
-    /// A client's opens, each with the locks that were begun with it: `most` of them, and the number of the rest.
+    /// A client's opens, each with the locks that were begun with it, then its delegations: `most` of them, and the
+    /// number of the rest.
     pub(crate) fn states_of(&self, client: ClientId, most: usize) -> (Vec<ClientStateInfo<P>>, usize) {
         let state = self.state();
         let holder = state.holders.get(&client.0).copied();
@@ -207,9 +224,18 @@ impl<P: Platform> Service<P> {
                 break;
             }
         }
+        for delegation in state.delegations.of_client(client.0).take(most.saturating_sub(shown.len())) {
+            let status = match () {
+                () if delegation.is_revoked() => DelegationStatus::Revoked,
+                () if delegation.is_recalled() => DelegationStatus::Recalled,
+                () => DelegationStatus::Held,
+            };
+            let kind = ClientStateKind::Delegation(status);
+            shown.push(ClientStateInfo { file: delegation.file, held: None, owner: String::new(), kind });
+        }
         shown.truncate(most);
         let ranges = holder.map_or(0, |holder| self.locks().count_of_holder(holder));
-        let all = state.opens.count_of(client.0) + ranges;
+        let all = state.opens.count_of(client.0) + ranges + state.delegations.count_of(client.0);
         let others = all.saturating_sub(shown.len());
         (shown, others)
     }

@@ -19,6 +19,7 @@ use siphasher::sip::SipHasher13;
 
 use super::grace::Grace;
 use super::state::clients::Clients;
+use super::state::delegations::ClientDelegations;
 use super::state::leases::Lease;
 use super::state::lock_states::LockStates;
 use super::state::opens::{HeldFile, Opener, Opens};
@@ -43,13 +44,16 @@ pub(super) struct State<H> {
     pub(super) sessions: Sessions,
     pub(super) opens: Opens<H>,
     pub(super) lock_states: LockStates,
+    pub(super) delegations: ClientDelegations,
+    /// The volume's side of them.
+    pub(super) grants: Arc<afflux_volume::Delegations>,
     pub(super) waits: PersistedWaits,
     /// The clients as the volume's holders of locks, from their first open on.
     pub(super) holders: BTreeMap<u64, HolderId>,
     pub(super) grace: Grace,
     /// Holders of locks whose clients have ended. They have their locks until the list is persisted.
     pub(super) ending: Vec<HolderId>,
-    /// Clients that have ended and still have opens, which nobody can use.
+    /// Clients that have ended and still have opens or delegations, which nobody can use.
     ended: VecDeque<u64>,
     /// A task ends these opens.
     pub(super) is_ending: bool,
@@ -102,6 +106,8 @@ impl<H> State<H> {
             sessions: Sessions::new(memory),
             opens: Opens::new(memory),
             lock_states: LockStates::new(memory),
+            delegations: ClientDelegations::new(memory),
+            grants: Arc::default(),
             waits: PersistedWaits::new(memory),
             holders: BTreeMap::new(),
             grace: Grace::new(Vec::new(), 0),
@@ -123,9 +129,16 @@ impl<H> State<H> {
         self.memory.put(0, &mut self.server_item, Party::ROOT, &record);
     }
 
-    /// Whether a client has neither sessions nor opens.
+    /// Whether a client has neither sessions nor opens nor delegations.
     pub(super) fn is_idle(&self, clientid: u64) -> bool {
-        !self.sessions.has_any(clientid) && !self.opens.has_any(clientid)
+        !self.sessions.has_any(clientid) && !self.opens.has_any(clientid) && !self.delegations.has_any(clientid)
+    }
+
+    /// Ends the delegation with an id, also in the volume.
+    pub(super) fn end_delegation(&mut self, id: u32) {
+        if let Some(ended) = self.delegations.end(id) {
+            self.grants.end(ended.file, ended.clientid);
+        }
     }
 
     /// The share reservation of an owner's open of a file.
@@ -265,7 +278,7 @@ impl<H> State<H> {
                 locks.begin_end(holder);
                 self.ending.push(holder);
             }
-            if self.opens.has_any(*clientid) {
+            if self.opens.has_any(*clientid) || self.delegations.has_any(*clientid) {
                 self.ended.push_back(*clientid);
             }
         }
@@ -276,16 +289,17 @@ impl<H> State<H> {
         !self.ended.is_empty()
     }
 
-    /// Ends `left` opens and lock owners of ended clients, or all that there are. Adds what held files. The volume ends
-    /// the clients' locks and share reservations.
+    /// Ends `left` opens, lock owners and delegations of ended clients, or all that there are. Adds what held files.
+    /// The volume ends the clients' locks and share reservations.
     pub(super) fn end_some(&mut self, left: &mut usize, held: &mut Vec<H>) {
         while *left > 0
             && let Some(clientid) = self.ended.front()
         {
             *left -= 1;
-            match self.opens.first_of(*clientid) {
-                Some(id) => held.extend(self.end_open(id, None, left)),
-                None => _ = self.ended.pop_front(),
+            match (self.opens.first_of(*clientid), self.delegations.first_of(*clientid)) {
+                (Some(id), _) => held.extend(self.end_open(id, None, left)),
+                (None, Some(id)) => self.end_delegation(id),
+                (None, None) => _ = self.ended.pop_front(),
             }
         }
     }

@@ -50,10 +50,15 @@ pub(super) enum OpenClaim {
     Null(Field),
     /// The current file.
     Fh,
-    /// The current file, which the client had open before the server's last end.
-    Previous,
-    /// A right that only a delegation gives.
-    Delegate,
+    /// The current file, which the client had open before the server's last end, and the kind of its delegation then: 0
+    /// for none, 1 for reading.
+    Previous(u32),
+    /// A name in the current directory, of a file that the client opens by its delegation.
+    DelegateCur(Stateid, Field),
+    /// The current file, which the client opens by its delegation.
+    DelegCurFh(Stateid),
+    /// A right that a delegation of an earlier run of the client gave.
+    DelegatePrev,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +174,7 @@ pub(super) enum ArgOp {
         name: Field,
         attributes: Fattr,
     },
+    Delegreturn(Stateid),
     Getattr(Bitmap),
     Getfh,
     Link(Field),
@@ -461,6 +467,7 @@ impl Fields<'_> {
             opnum::CREATE => {
                 ArgOp::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? }
             }
+            opnum::DELEGRETURN => ArgOp::Delegreturn(self.stateid()?),
             opnum::GETFH => ArgOp::Getfh,
             opnum::LINK => ArgOp::Link(self.counted()?),
             opnum::LOCKT => {
@@ -585,24 +592,15 @@ impl Fields<'_> {
         };
         let claim = match self.one_of("open_claim_type4", 6)? {
             0 => OpenClaim::Null(self.counted()?),
-            1 => {
-                let _delegation = self.reader.u32()?;
-                OpenClaim::Previous
-            }
-            2 => {
-                let (_stateid, _name) = (self.stateid()?, self.counted()?);
-                OpenClaim::Delegate
-            }
+            1 => OpenClaim::Previous(self.reader.u32()?),
+            2 => OpenClaim::DelegateCur(self.stateid()?, self.counted()?),
             3 => {
                 let _name = self.counted()?;
-                OpenClaim::Delegate
+                OpenClaim::DelegatePrev
             }
             4 => OpenClaim::Fh,
-            5 => {
-                let _stateid = self.stateid()?;
-                OpenClaim::Delegate
-            }
-            _ => OpenClaim::Delegate,
+            5 => OpenClaim::DelegCurFh(self.stateid()?),
+            _ => OpenClaim::DelegatePrev,
         };
         Ok(OpenArgs { share_access, share_deny, open_owner, how, claim })
     }

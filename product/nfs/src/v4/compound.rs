@@ -340,9 +340,14 @@ impl<P: Platform> Compound<P> {
 
     /// The caller of the change that the operation in progress makes, which is noted for a later server.
     pub(super) fn changing(&self, caller: &Caller) -> Caller {
-        match self.taken.as_ref().and_then(|taken| taken.call.as_ref()) {
+        let caller = match self.taken.as_ref().and_then(|taken| taken.call.as_ref()) {
             Some(call) => caller.clone().keeping(call.step(self.step(), self.before())),
             None => caller.clone(),
+        };
+        // A client does not recall its own delegations.
+        match self.session() {
+            Some(session) => caller.holding(session.clientid),
+            None => caller,
         }
     }
 

@@ -14,12 +14,16 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use afflux_frontend::{FoundItem, Party, PersistedItem};
-use afflux_volume::{Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, Platform, Volume, VolumeError};
+use afflux_volume::{
+    DelegationHolder, Delegations as Grants, Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, Platform,
+    Volume, VolumeError,
+};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 
 use super::back_channel::{CallbackSequence, LockCall};
 use super::client_state::{State, lock_owner};
+use super::state::delegations::Delegate;
 use super::state::opens::HeldFile;
 use super::state::persisted::{LockedRange, Memory, RangeStep, Record};
 use crate::v4::back_channel::LockNotice;
@@ -57,10 +61,10 @@ pub(super) struct VolumeView<'a, H> {
     pub(super) now_ns: u64,
 }
 
-/// The handles of all files that were open.
+/// The handles of all files that were open or delegated.
 pub(super) fn handles(found: &[FoundItem]) -> Vec<Box<[u8]>> {
     let handle = |item: &FoundItem| match Record::read(item.kind, &item.bytes) {
-        Some(Record::Open { handle, .. }) => Some(Box::from(handle)),
+        Some(Record::Open { handle, .. } | Record::Delegation { handle, .. }) => Some(Box::from(handle)),
         _ => None,
     };
     let handles: std::collections::BTreeSet<Box<[u8]>> = found.iter().filter_map(handle).collect();
@@ -173,7 +177,7 @@ impl<H> State<H> {
     ) -> Option<()> {
         let mut called: BTreeMap<u32, CallbackSequence> = BTreeMap::new();
         let (mut sessions, mut left, mut waits) = (Vec::new(), BTreeMap::new(), Vec::new());
-        // By kind: clients, then sessions, then opens, then locks, then their steps, then waits.
+        // By kind: clients, then sessions, then opens, then locks, then their steps, then waits, then delegations.
         for FoundItem { kind, id, mut item, bytes } in found {
             let record = Record::read(kind, &bytes)?;
             let is_there = match &record {
@@ -230,11 +234,23 @@ impl<H> State<H> {
                     waits.push((id, std::mem::take(&mut item), bytes.clone()));
                     true
                 }
+                // Without the file no change can outdate the copy of the client.
+                Record::Delegation { clientid, handle, .. } => match (self.party(*clientid), (view.file_of)(handle)) {
+                    (Some(party), Ok(HeldFile { file, .. })) => {
+                        let item = std::mem::take(&mut item);
+                        self.try_restore_delegation(id, party, file, &record, item)
+                    }
+                    _ => {
+                        memory.drop_found(&mut item);
+                        true
+                    }
+                },
             };
             is_there.then_some(())?;
         }
         self.opens.restored();
         self.lock_states.restored();
+        self.delegations.restored();
         // Only now: one may have unlocked in its last step what another locked then.
         left.into_values().all(|left: InheritedLocks| left.try_lock(view.locks)).then_some(())?;
         for (id, mut item, bytes) in sessions {
@@ -291,6 +307,32 @@ impl<H> State<H> {
         let (file, number) = (open.file, (view.owner_id)(clientid, owner));
         self.opens.try_restore(id, party, number, record, item, open)
             && view.locks.share(file, (holder, u64::from(id)), share, Nanos(view.now_ns)).is_ok()
+    }
+
+    fn try_restore_delegation(
+        &mut self,
+        id: u32,
+        party: Party,
+        file: u64,
+        record: &Record<'_>,
+        item: PersistedItem,
+    ) -> bool {
+        let Record::Delegation { clientid, handle, .. } = *record else { return false };
+        let Some(lease) = self.clients.lease(clientid).cloned() else { return false };
+        let calls = Arc::clone(self.sessions.notices_of(clientid));
+        let to = Delegate { clientid, party, file, handle, lease: &lease, calls: &calls };
+        self.delegations.try_restore(id, to, record, item)
+    }
+
+    /// The clients have their delegations again. Those that the volume does not grant any more are revoked.
+    pub(super) fn grant_again(&mut self, grants: &Arc<Grants>) {
+        self.grants = Arc::clone(grants);
+        for delegation in self.delegations.all().filter(|it| !it.is_revoked()) {
+            let holder: Arc<dyn DelegationHolder> = Arc::clone(delegation) as _;
+            if !grants.try_grant(delegation.file, delegation.clientid, holder, || true) {
+                delegation.revoke();
+            }
+        }
     }
 
     fn restore_locks(

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use afflux_frontend::{CallJournal, FoundItem, HostUsers, OwnerKind, Party, PersistedWords, Recording};
 use afflux_volume::{
-    Held, HolderId, KnobId, Locks, Nanos, Platform, Share, ShareRefusal, Timestamp, Volume, VolumeError, WhichKnob,
+    ChangeInProgress, Changer, Held, HolderId, KnobId, Locks, Nanos, Platform, Share, ShareRefusal, Timestamp, Volume,
+    VolumeError, WhichKnob,
 };
 use futures_util::future::{BoxFuture, Either, OptionFuture, select};
 use siphasher::sip::SipHasher13;
@@ -68,6 +69,8 @@ struct InheritedClients {
 pub(super) enum OpenRefusal {
     /// This holder has a conflicting share reservation, and ends.
     Ending(HolderId),
+    /// Other clients have delegations of the file, which are recalled.
+    Recalling,
     Status(NfsStatus),
 }
 
@@ -457,6 +460,15 @@ impl<P: Platform> Service<P> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
+        let is_conflicting = share.access & Share::WRITE != 0 || share.deny & Share::READ != 0 || cuts;
+        let delegations = self.volume.delegations();
+        // Until the open is there, nobody else gets a delegation.
+        let _change = if is_conflicting && delegations.are_on() {
+            let begun = delegations.begin_change(file, Changer::Holder(by.clientid), Nanos(now_ns));
+            begun.map_err(|_| OpenRefusal::Recalling)?
+        } else {
+            ChangeInProgress::default()
+        };
         if share.deny != 0 || self.locks().has_denials() {
             // The other client's open ends before the caller gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
@@ -578,6 +590,7 @@ fn fresh<P: Platform>(
     // Never 0, which begins the special stateids, nor their other value.
     let number = (platform.random_u64() as u32).clamp(1, u32::MAX - 1);
     let mut state = State::new(&ServerMemory::new(number, 0, records));
+    state.grants = Arc::clone(volume.delegations());
     state.grace = Grace::new(previous_names, platform.now().0);
     state.keep_server();
     state
@@ -606,6 +619,7 @@ fn recovered<P: Platform>(
     let view = VolumeView { owner_id: &owner_id, file_of: &file_of, locks: volume.locks(), now_ns };
     let (mut state, lost) = State::recovered(&memory, found, &view)?;
     state.clients.set_next(next_client);
+    state.grant_again(volume.delegations());
     let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(&key, name), has_reclaimed));
     let is_left = |name: u64| previous_names.iter().any(|previous_names| are_of_one(*previous_names, name));
     let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| is_left(*name)).collect();

@@ -304,7 +304,7 @@ fn change_list(list: &mut Vec<u64>, change: ListChange) {
 
 /// A list of clients in memory.
 #[derive(Default)]
-struct List(std::sync::Mutex<Vec<u64>>);
+pub(crate) struct List(pub(crate) std::sync::Mutex<Vec<u64>>);
 
 impl afflux_nfs::ClientList for List {
     fn change(&self, names: ListChange) -> futures_util::future::BoxFuture<'static, bool> {

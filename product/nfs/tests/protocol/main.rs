@@ -5,6 +5,7 @@
 mod acls;
 mod compounds;
 mod data;
+mod delegations;
 mod envelope;
 mod golden;
 mod hostile;

@@ -149,6 +149,14 @@ impl Peer {
         records
     }
 
+    /// Waits for a record at least, also for calls of the server. Returns all, without marks.
+    pub(crate) fn records(&mut self) -> Vec<Vec<u8>> {
+        self.poll_until(|output, _| !records(output).0.is_empty());
+        let (records, taken) = records(&self.output);
+        self.output.drain(..taken);
+        records
+    }
+
     /// Lets everything in progress end, and returns the replies.
     pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
         self.poll_until(|_, connection| connection.calls_in_progress() == 0 && nothing_ready(connection));

@@ -73,8 +73,13 @@ impl<P: Platform> Volume<P> {
         change: AttributeChange,
         guard: Option<Timestamp>,
     ) -> Outcome<()> {
+        let change_begun = match self.begin_change(caller, inode).await {
+            Ok(begun) => begun,
+            Err(error) => return Outcome { result: Err(error), consistency: inode.unchanged() },
+        };
         let (caller, target) = (caller.clone(), Arc::clone(inode));
         let work = |volume: Arc<Self>| async move {
+            let _begun = change_begun;
             if let Some(result) = volume.done_before(&caller, &[&target]).await {
                 return Outcome { result, consistency: Consistency::default() };
             }
@@ -298,8 +303,15 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = checked {
             return Outcome { result: Err(error), consistency: inode.unchanged() };
         }
+        let begun = match self.begin_change(caller, inode).await {
+            Ok(begun) => begun,
+            Err(error) => return Outcome { result: Err(error), consistency: inode.unchanged() },
+        };
         let (caller, target, name) = (caller.clone(), Arc::clone(inode), Bytes::copy_from_slice(name));
-        let work = |volume: Arc<Self>| async move { volume.change_xattr_now(&caller, &target, name, change).await };
+        let work = |volume: Arc<Self>| async move {
+            let _begun = begun;
+            volume.change_xattr_now(&caller, &target, name, change).await
+        };
         self.carried_through("change an extended attribute", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 

@@ -173,7 +173,11 @@ impl<P: Platform> Volume<P> {
             to: to.offset,
         };
         work.check(size, self.file_bytes_max(to.inode).await)?;
-        let work = |volume: Arc<Self>| async move { volume.clone_now(work).await };
+        let begun = self.begin_change(to.caller, to.inode).await?;
+        let work = |volume: Arc<Self>| async move {
+            let _begun = begun;
+            volume.clone_now(work).await
+        };
         self.carried_through("clone", work).await.unwrap_or(Err(STOPPED))
     }
 

@@ -63,8 +63,15 @@ impl<P: Platform> Volume<P> {
     /// Makes a range read as zeros, and gives the space of whole pages back if the host can. The size stays. The caller
     /// needs the right to write. Errors are those of a write. Not durable: see [`Volume::sync`].
     pub async fn punch_by(&self, caller: &Caller, inode: &Arc<Inode<P>>, range: Range<u64>) -> Outcome<()> {
+        let begun = match self.begin_change(caller, inode).await {
+            Ok(begun) => begun,
+            Err(error) => return Outcome { result: Err(error), consistency: inode.unchanged() },
+        };
         let (caller, target) = (caller.clone(), Arc::clone(inode));
-        let work = |volume: Arc<Self>| async move { volume.punch_now(&caller, &target, range).await };
+        let work = |volume: Arc<Self>| async move {
+            let _begun = begun;
+            volume.punch_now(&caller, &target, range).await
+        };
         match self.carried_through("punch", work).await.unwrap_or(Err(STOPPED)) {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
@@ -118,8 +125,15 @@ impl<P: Platform> Volume<P> {
         range: Range<u64>,
         how: Reserve,
     ) -> Outcome<()> {
+        let begun = match self.begin_change(caller, inode).await {
+            Ok(begun) => begun,
+            Err(error) => return Outcome { result: Err(error), consistency: inode.unchanged() },
+        };
         let (caller, target) = (caller.clone(), Arc::clone(inode));
-        let work = |volume: Arc<Self>| async move { volume.reserve_now(&caller, &target, range, how).await };
+        let work = |volume: Arc<Self>| async move {
+            let _begun = begun;
+            volume.reserve_now(&caller, &target, range, how).await
+        };
         match self.carried_through("reserve", work).await.unwrap_or(Err(STOPPED)) {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },

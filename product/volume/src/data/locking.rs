@@ -161,6 +161,7 @@ impl<P: Platform> Volume<P> {
 
     /// Locks bytes of a file, unless a lock or a waiter conflicts.
     pub async fn lock(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
+        let _change = self.begin_lock(file, wanted.mode).await;
         self.asking(file, None, || self.locks.lock(file, wanted, self.now())).await
     }
 
@@ -174,6 +175,7 @@ impl<P: Platform> Volume<P> {
 
     /// Locks bytes of a file once nothing conflicts. The only errors are of a full table.
     pub async fn lock_in_order(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
+        let _change = self.begin_lock(file, wanted.mode).await;
         let caller = Arc::new(Caller::default());
         let wait = Wait { volume: self, file, wanted, waker: Arc::clone(&caller) as _ };
         loop {

@@ -5,6 +5,7 @@
 //! Invariants: every caller sees an acknowledged change at once, whether it is on the host or not.
 
 mod attributes;
+mod changing;
 pub(crate) mod clones;
 pub(crate) mod holes;
 pub(crate) mod locking;

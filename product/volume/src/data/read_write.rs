@@ -138,6 +138,7 @@ impl<P: Platform> Volume<P> {
         if inode.has_privileges() {
             return None;
         }
+        let _change = self.try_begin_change(caller, inode)?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let written = self.engine.overwrite(file, offset, data);
         if written == 0 {
@@ -172,6 +173,7 @@ impl<P: Platform> Volume<P> {
             if inode.has_ended() {
                 return Err(VolumeError::Stale);
             }
+            let _change = self.begin_change(caller, inode).await?;
             let file = self.opened(caller, inode, true).await?;
             if data.is_empty() {
                 return Ok(inode.unchanged());

@@ -74,6 +74,11 @@ impl Shares {
         self.of_opens.is_empty()
     }
 
+    /// The uses that opens make, and the denied uses.
+    pub(super) fn uses(&self) -> Share {
+        self.counts.share()
+    }
+
     fn find(&self, open: (HolderId, u64)) -> Result<usize, usize> {
         step();
         self.of_opens.binary_search_by_key(&open, |it| it.0)

@@ -16,7 +16,7 @@ use afflux_engine::Nanos;
 
 use super::holders::{HostQuestion, LockHolder, LockRefusal};
 use super::of_file::{LockTable, WaitForProgram, Wakers};
-use super::owner::{HolderId, Lock, LockMode, LockOwner};
+use super::owner::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 use super::queue::LockWaker;
 use super::ranges::TooManyRanges;
 use super::shares::{Share, ShareRefusal};
@@ -431,10 +431,27 @@ impl Locks {
     /// As [`Locks::check_share`], for a use of a file without an open of version 4. In the grace period a client may
     /// still reclaim an open that denies such a use.
     pub fn check_use(&self, file: u64, access: u8, now: Nanos) -> Result<(), ShareRefusal> {
-        if self.is_denied_in_grace.load(Ordering::Relaxed) {
-            return Err(ShareRefusal::Grace);
-        }
+        self.check_use_in_grace()?;
         self.check_share(file, None, Share { access, deny: 0 }, now)
+    }
+
+    /// Refuses a use of a file without an open while a client may reclaim an open that denies it, or a delegation.
+    pub(crate) fn check_use_in_grace(&self) -> Result<(), ShareRefusal> {
+        if self.is_denied_in_grace.load(Ordering::Relaxed) { Err(ShareRefusal::Grace) } else { Ok(()) }
+    }
+
+    /// The uses that opens of a file make, and the uses that they deny.
+    pub(crate) fn uses_of(&self, file: u64) -> Share {
+        let table = lock(&self.shared.table);
+        table.files.get(&file).map_or(Share { access: 0, deny: 0 }, |it| it.shares.uses())
+    }
+
+    /// Whether anybody has an exclusive lock of a file. True also where only the host would know.
+    pub(crate) fn has_exclusive(&self, file: u64) -> bool {
+        let owner = LockOwner { holder: HolderId(u64::MAX), number: 0, family: LockFamily::Single };
+        let any = Lock { owner, span: Span::WHOLE, mode: LockMode::Shared, process: 0 };
+        let table = lock(&self.shared.table);
+        self.are_on_host() || table.files.get(&file).is_some_and(|it| it.ranges.conflict(&any).is_some())
     }
 
     /// Ends the share reservation of an open.

@@ -107,8 +107,11 @@ impl<P: Platform> Volume<P> {
         match (&made.result, how) {
             (Ok((inode, _)), _) if change.size.is_some_and(|size| size > 0) => {
                 let size = AttributeChange { size: change.size, ..AttributeChange::default() };
-                let sized = self.set_attributes_now(caller, inode, size, None).await;
-                let result = sized.result.map(|()| (Arc::clone(inode), inode.attributes()));
+                let sized = match self.begin_change(caller, inode).await {
+                    Ok(_begun) => self.set_attributes_now(caller, inode, size, None).await.result,
+                    Err(error) => Err(error),
+                };
+                let result = sized.map(|()| (Arc::clone(inode), inode.attributes()));
                 Outcome { result, ..made }
             }
             (Err(VolumeError::Exists), CreateHow::Unchecked(_)) => {
@@ -137,6 +140,7 @@ impl<P: Platform> Volume<P> {
             return Ok((inode, attributes));
         }
         self.check_undenied(&inode, Share::WRITE)?;
+        let _begun = self.begin_change(caller, &inode).await?;
         let change = AttributeChange { size, ..AttributeChange::default() };
         self.set_attributes_now(caller, &inode, change, None).await.result?;
         let attributes = inode.attributes();
@@ -292,9 +296,14 @@ impl<P: Platform> Volume<P> {
         name: &[u8],
         directory_wanted: bool,
     ) -> Outcome<()> {
+        let begun = match self.begin_change_of_name(caller, directory, name).await {
+            Ok(begun) => begun,
+            Err(error) => return Outcome { result: Err(error), consistency: directory.unchanged() },
+        };
         let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
         let caller = caller.clone();
         let work = move |volume: Arc<Self>| async move {
+            let _begun = begun;
             let cached = volume.keep_before_removal(&parent, &name).await;
             let removed = volume.remove_now(&caller, &parent, name, directory_wanted).await;
             volume.removal_ended(cached).await;
@@ -364,10 +373,20 @@ impl<P: Platform> Volume<P> {
         to_name: &[u8],
         how: RenameHow,
     ) -> (Outcome<()>, Consistency) {
+        let mut begun = Vec::new();
+        for (directory, name) in [(from, from_name), (to, to_name)] {
+            match self.begin_change_of_name(caller, directory, name).await {
+                Ok(change) => begun.push(change),
+                Err(error) => {
+                    return (Outcome { result: Err(error), consistency: from.unchanged() }, to.unchanged());
+                }
+            }
+        }
         let (from, from_name) = (Arc::clone(from), Bytes::copy_from_slice(from_name));
         let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
         let caller = caller.clone();
         let work = move |volume: Arc<Self>| async move {
+            let _begun = begun;
             let cached = volume.keep_before_removal(&to, &to_name).await;
             let renamed = volume.rename_now(&caller, &from, from_name, &to, to_name, how).await;
             volume.removal_ended(cached).await;
@@ -462,10 +481,17 @@ impl<P: Platform> Volume<P> {
         directory: &Arc<Inode<P>>,
         name: &[u8],
     ) -> Outcome<Attributes> {
+        let begun = match self.begin_change(caller, inode).await {
+            Ok(begun) => begun,
+            Err(error) => return Outcome { result: Err(error), consistency: directory.unchanged() },
+        };
         let (target, parent) = (Arc::clone(inode), Arc::clone(directory));
         let name = Bytes::copy_from_slice(name);
         let caller = caller.clone();
-        let work = |volume: Arc<Self>| async move { volume.link_now(&caller, &target, &parent, name).await };
+        let work = |volume: Arc<Self>| async move {
+            let _begun = begun;
+            volume.link_now(&caller, &target, &parent, name).await
+        };
         self.carried_through("link", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 

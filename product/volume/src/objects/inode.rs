@@ -60,6 +60,8 @@ pub struct Inode<P: Platform> {
     pub(crate) durable: TaskMutex<u64>,
     /// Counts our own changes, before and after each: answers of the host in between are void.
     pub(crate) changes: AtomicU64,
+    /// When a front end last changed it while delegations were granted, nanoseconds of the platform's clock; 0: never.
+    changed_at: AtomicU64,
     /// Used since the last sweep of the table.
     pub(crate) recent: AtomicBool,
     /// Whether it is in the queue of files whose times must be set.
@@ -131,6 +133,7 @@ impl<P: Platform> Inode<P> {
             opening: FairMutex::new(()),
             durable: TaskMutex::new(0),
             changes: AtomicU64::new(0),
+            changed_at: AtomicU64::new(0),
             recent: AtomicBool::new(true),
             settling: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -230,6 +233,16 @@ impl<P: Platform> Inode<P> {
     /// The tree is asked again before the next write.
     pub(crate) fn forbid_writing(&self) {
         self.writable.store(false, Ordering::Release);
+    }
+
+    /// A front end changes it now.
+    pub(crate) fn note_change(&self, now: Nanos) {
+        self.changed_at.store(now.0.max(1), Ordering::Relaxed);
+    }
+
+    /// When a front end last changed it, as far as that is known.
+    pub(crate) fn changed_at(&self) -> Option<Nanos> {
+        Some(self.changed_at.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Nanos)
     }
 
     pub(crate) fn used_now(&self) {

@@ -36,6 +36,18 @@ impl Credentials {
     }
 }
 
+/// The delegations that a change does not recall.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Changer {
+    /// None: the change recalls all.
+    #[default]
+    Other,
+    /// Those of the client with this number.
+    Holder(u64),
+    /// All, since the client has the file open for writing: others' delegations were recalled for the open.
+    Opener,
+}
+
 /// The user of an operation, and two properties: read-only, and from the front end that listens.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -44,16 +56,21 @@ pub struct Caller {
     id: u64,
     read_only: bool,
     listening: bool,
+    changer: Changer,
     change: Option<Arc<dyn PersistedChange>>,
 }
 
 impl Caller {
     /// The server itself: only the host restricts its user.
-    pub const SERVER: Self = Self { user: None, id: 0, read_only: false, listening: false, change: None };
+    pub const SERVER: Self =
+        Self { user: None, id: 0, read_only: false, listening: false, changer: Changer::Other, change: None };
+
+    /// The server itself, for a client that has the file open with the right to the use.
+    pub const OPENER: Self = Self { changer: Changer::Opener, ..Self::SERVER };
 
     /// A user of the host, known by an `id` above 0.
     pub(crate) fn user(user: Arc<Credentials>, id: u64) -> Self {
-        Self { user: Some(user), id, read_only: false, listening: false, change: None }
+        Self { user: Some(user), id, ..Self::SERVER }
     }
 
     /// The same caller, unable to change anything.
@@ -66,6 +83,19 @@ impl Caller {
     #[must_use]
     pub fn listening(self) -> Self {
         Self { listening: true, ..self }
+    }
+
+    /// The same caller for the client with this number: a change recalls delegations of other clients alone. An opener
+    /// stays one.
+    #[must_use]
+    pub fn holding(self, client: u64) -> Self {
+        let changer = if self.changer == Changer::Opener { Changer::Opener } else { Changer::Holder(client) };
+        Self { changer, ..self }
+    }
+
+    /// The delegations that its changes do not recall.
+    pub fn changer(&self) -> Changer {
+        self.changer
     }
 
     /// The same caller, for one change that is persisted. An earlier process may have carried it out.

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use afflux_frontend::{Party, Peer};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::host_path;
-use afflux_nfs::{ClientInfo, ClientStateInfo, ClientStateKind};
+use afflux_nfs::{ClientInfo, ClientStateInfo, ClientStateKind, DelegationStatus};
 use afflux_tls::SecuredPeer;
 use afflux_volume::{HeldBy, LockMode, Share};
 use tracing::info;
@@ -166,6 +166,7 @@ fn gauges(client: &ClientInfo, secured: &[SecuredPeer]) -> ClientGauges {
         denying: client.denying as u64,
         ranges: client.ranges as u64,
         waiting: client.waiting as u64,
+        delegations: client.delegations as u64,
     }
 }
 
@@ -179,6 +180,10 @@ fn state(of: &ClientStateInfo<LinuxPlatform>) -> ClientStateGauges {
         ClientStateKind::Lock(span, mode) => {
             OpenOrLock::Lock { first: span.first(), last: span.last(), is_exclusive: mode == LockMode::Exclusive }
         }
+        ClientStateKind::Delegation(status) => OpenOrLock::Delegation {
+            is_recalled: status != DelegationStatus::Held,
+            is_revoked: status == DelegationStatus::Revoked,
+        },
     };
     ClientStateGauges { file, owner: of.owner.clone(), what }
 }

@@ -213,3 +213,76 @@ fn a_refused_sequence_is_no_answer_to_a_notice() {
         assert_eq!((sent(&outbox), back.is_faulty()), (vec![(2, 2, 2)], false), "{reply:?}");
     }
 }
+
+/// A recalled delegation, and what its client has answered.
+#[derive(Default)]
+struct Recalled(Mutex<Vec<bool>>);
+
+impl RecallCall for Recalled {
+    fn write(&self, writer: &mut Writer) {
+        writer.u32(77);
+    }
+
+    fn answered(&self, is_known: bool) {
+        self.0.lock().unwrap().push(is_known);
+    }
+}
+
+/// The reply to CB_SEQUENCE and CB_RECALL with this status of the second.
+fn reply_to_recall(status: u32) -> Vec<u8> {
+    let head = [1, 1, 0, 0, 0, 0, status, 0, 2, 11, 0];
+    head.iter().chain(&[0; 8]).chain(&[4, status]).flat_map(|word: &u32| word.to_be_bytes()).collect()
+}
+
+// rule: a recall goes before notices of locks, and again over another session if the first does not carry it out
+#[test]
+fn a_recall_goes_first_and_hears_whether_the_client_knows_the_delegation() {
+    let notices = Arc::default();
+    let (back, outbox) = (channel(9, &notices), Arc::new(Outbox::default()));
+    back.bind(&outbox);
+    let recalls: Vec<Arc<Recalled>> = (0..3).map(|_| Arc::default()).collect();
+    let heard = || recalls.iter().map(|it| it.0.lock().unwrap().clone()).collect::<Vec<_>>();
+    notices.notify(notice(1));
+    notices.notify(notice(2));
+    recalls.iter().for_each(|it| notices.recall(Arc::clone(it) as _));
+    let next = || {
+        let sent = outbox.take(Waker::noop());
+        let [record] = &sent[..] else { panic!("{} calls", sent.len()) };
+        u32::from_be_bytes(*record[record.len() - 8..].first_chunk().unwrap())
+    };
+    assert_ne!(next(), 4, "the notice was under way");
+    for (number, status) in [(1, 0), (2, 10_025), (3, 0)] {
+        let answer = if number == 1 { reply(0) } else { reply_to_recall(status) };
+        assert!(matches!(outbox.answer(number, &answer), Answered::Settled));
+        assert_eq!(next(), 4, "CB_RECALL");
+    }
+    assert_eq!(heard(), [vec![false], vec![true], vec![]]);
+    // The client does not carry out the last one: it waits for another session.
+    outbox.answer(4, &reply(10_052));
+    assert!(back.is_faulty());
+    let (second, outbox) = (channel(8, &notices), Arc::new(Outbox::default()));
+    second.bind(&outbox);
+    assert_eq!(outbox.take(Waker::noop()).len(), 1);
+    outbox.answer(1, &reply_to_recall(0));
+    assert_eq!(heard(), [vec![false], vec![true], vec![true]]);
+    assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(2, 2, 2)]);
+}
+
+#[test]
+fn a_back_channel_is_proven_by_an_answer_over_the_connection_that_there_is() {
+    let notices = Arc::default();
+    let (back, outbox) = (channel(9, &notices), Arc::new(Outbox::default()));
+    assert!(!back.try_prove());
+    back.bind(&outbox);
+    assert!(!back.try_prove() && !back.try_prove());
+    assert_eq!(outbox.take(Waker::noop()).len(), 1, "it is asked once");
+    outbox.answer(1, &reply(0));
+    assert!(back.try_prove());
+    drop(outbox);
+    assert!(!back.try_prove(), "the connection is gone");
+    let outbox = Arc::new(Outbox::default());
+    back.bind(&outbox);
+    assert!(!back.try_prove());
+    outbox.answer(1, &reply(10_052));
+    assert!(!back.try_prove() && back.is_faulty());
+}

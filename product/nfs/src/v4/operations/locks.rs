@@ -290,6 +290,13 @@ fn unlocked<P: Platform>(
 /// FREE_STATEID: a lock owner without locks has no stateid any more. CLOSE closes an open.
 pub(super) fn free_stateid<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
     let (at, seqid) = other(compound, stateid)?;
+    if at.is_of_delegations() {
+        let clientid = compound.clientid()?;
+        if compound.service.state().delegations.find_revoked(clientid, at, seqid).is_ok() {
+            compound.note_end();
+        }
+        return compound.ended_before(compound.service.free_revoked(clientid, at, seqid));
+    }
     if !at.is_of_locks() {
         let open = compound.service.state().opens.find(compound.clientid()?, at, seqid);
         return open.and(Err(NfsStatus::LocksHeld));

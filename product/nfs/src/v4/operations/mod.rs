@@ -8,6 +8,7 @@
 mod attributes;
 mod copies;
 mod data;
+mod delegations;
 mod handles;
 mod locks;
 mod names;
@@ -120,6 +121,7 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         }
         ArgOp::Commit { offset, count } => data::commit(on, compound, draft, offset, count).await,
         ArgOp::Open(ref arguments) => opens::open(on, compound, draft, arguments).await,
+        ArgOp::Delegreturn(stateid) => Ok(opens::delegreturn(compound, stateid)?),
         ArgOp::Close(stateid) => Ok(opens::close(compound, draft, stateid)?),
         ArgOp::OpenDowngrade { stateid, access, deny } => {
             Ok(opens::open_downgrade(compound, draft, stateid, access, deny)?)

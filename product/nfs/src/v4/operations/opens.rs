@@ -1,4 +1,4 @@
-//! OPEN, OPEN_DOWNGRADE and CLOSE, and the rights that a stateid gives.
+//! OPEN, OPEN_DOWNGRADE, CLOSE and DELEGRETURN, and the rights that a stateid gives.
 //!
 //! Owns: the steps of an OPEN: the file, the caller's right to it, an entry in the table.
 //! Does not own: the table and its rules (`state::opens`), making files (the volume).
@@ -16,10 +16,13 @@ use afflux_volume::{
 use super::super::attributes::{self, number as n};
 use super::super::codec::{Bitmap, Fattr, OpenArgs, OpenClaim, OpenFlag};
 use super::super::compound::{Compound, Object};
+use super::super::delegating::{DelegationWish, NoDelegation};
 use super::super::service::{OpenGrant, OpenRefusal};
+use super::super::state::delegations::Delegation;
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Stateid, StateidKind, StateidOther};
 use super::requested::{HostAcls, requested_change, set_acls};
+use super::delegations::write_delegation;
 use crate::operations;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::NfsStatus;
@@ -81,9 +84,13 @@ pub(super) fn right_of<P: Platform>(
     }
 }
 
-/// The file and the rights of an open, or of the open that a lock owner belongs to.
+/// The file and the rights of an open, of the open that a lock owner belongs to, or of a delegation.
 fn opened_by<P: Platform>(compound: &Compound<P>, other: StateidOther, seqid: u32) -> Result<(u64, Share), NfsStatus> {
     let (clientid, state) = (compound.clientid()?, compound.service.state());
+    if other.is_of_delegations() {
+        let file = state.delegations.find(clientid, other, seqid)?.file;
+        return Ok((file, Share { access: Share::READ, deny: 0 }));
+    }
     if !other.is_of_locks() {
         return state.opens.find(clientid, other, seqid);
     }
@@ -91,7 +98,7 @@ fn opened_by<P: Platform>(compound: &Compound<P>, other: StateidOther, seqid: u3
     Ok((lock.file, state.opens.share_at(lock.open).ok_or(NfsStatus::BadStateid)?))
 }
 
-/// The rights in the arguments of OPEN and OPEN_DOWNGRADE. Wishes about delegations do not matter: there are none.
+/// The rights in the arguments of OPEN and OPEN_DOWNGRADE, without wishes about delegations.
 fn share(access: u32, deny: u32) -> Result<Share, NfsStatus> {
     const WANT_MASK: u32 = 0x0003_ff00;
     let rights = access & !WANT_MASK;
@@ -129,7 +136,8 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let share = share(arguments.share_access, arguments.share_deny)?;
     let clientid = compound.clientid()?;
     check_claim(compound, clientid, arguments)?;
-    let denies = share.deny != 0;
+    // After a restart uses without an open wait for the clients that had delegations, as for those that denied uses.
+    let denies = share.deny != 0 || compound.service.delegates();
     if !compound.service.is_listed(clientid, denies) {
         // The file of the list is written.
         on.task()?;
@@ -137,7 +145,9 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
         Box::pin(async move { service.enlist(clientid, denies).await }).await;
     }
     let opened = match (arguments.claim, arguments.how) {
-        (OpenClaim::Null(name), OpenFlag::NoCreate) => named(on, compound, name).await?,
+        (OpenClaim::Null(name) | OpenClaim::DelegateCur(_, name), OpenFlag::NoCreate) => {
+            named(on, compound, name).await?
+        }
         (OpenClaim::Null(name), how) => {
             let task = on.task()?;
             Box::pin(made(task, compound, name, how)).await?
@@ -155,6 +165,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     }
     let owner = on.bytes(arguments.open_owner);
     let file = opened.inode.fileid();
+    check_delegation(compound, arguments, share, file)?;
     let volume = on.volume();
     let is_of_file = |stateid: &Stateid| match stateid.meaning() {
         Ok(StateidKind::State(other)) => opened_by(compound, other, stateid.seqid).is_ok_and(|(of, _)| of == file),
@@ -171,21 +182,27 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
                 let hold = || volume.hold(&opened.inode).map(Some).map_err(NfsStatus::from);
                 compound.service.open(by, file, share, opened.size.is_some(), compound.now_ns, hold)
             };
+            let again = |refusal| match refusal {
+                OpenRefusal::Status(status) => status,
+                OpenRefusal::Ending(_) | OpenRefusal::Recalling => NfsStatus::Delay,
+            };
             match open() {
                 Ok(granted) => granted,
                 Err(OpenRefusal::Status(status)) => return Err(status.into()),
                 Err(OpenRefusal::Ending(holder)) => {
                     on.task()?.volume.wait_for_end(holder).await;
-                    open().map_err(|refusal| match refusal {
-                        OpenRefusal::Status(status) => status,
-                        OpenRefusal::Ending(_) => NfsStatus::Delay,
-                    })?
+                    open().map_err(again)?
+                }
+                Err(OpenRefusal::Recalling) => {
+                    let (task, caller) = (on.task()?, on.caller().clone().holding(clientid));
+                    let _change = Box::pin(task.volume.begin_change(&caller, &opened.inode)).await?;
+                    open().map_err(again)?
                 }
             }
         }
     };
     if let Some(size) = opened.size
-        && let Err(stop) = cut(on.task()?, &opened.inode, size).await
+        && let Err(stop) = cut(on.task()?, clientid, &opened.inode, size).await
     {
         compound.service.take_back(clientid, file, granted, compound.now_ns);
         return Err(stop);
@@ -196,7 +213,8 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     write_change(writer, &opened.change);
     writer.u32(result_flags(compound));
     opened.set.write(writer);
-    write_no_delegation(writer, arguments.share_access);
+    let wish = DelegationWish::of(arguments.share_access);
+    write_delegation(&delegation(compound, arguments, share, wish, &opened.inode), wish, writer);
     compound.enter(Object::Inode(opened.inode));
     compound.set_stateid(stateid);
     Ok(())
@@ -211,18 +229,49 @@ fn result_flags<P: Platform>(compound: &Compound<P>) -> u32 {
     OPEN4_RESULT_LOCKTYPE_POSIX | if is_told { OPEN4_RESULT_MAY_NOTIFY_LOCK } else { 0 }
 }
 
-/// There are no delegations. A client that wanted none hears that this is why.
-fn write_no_delegation(writer: &mut Writer, access: u32) {
-    const WANT_DELEG_MASK: u32 = 0xff00;
-    const OPEN4_SHARE_ACCESS_WANT_NO_DELEG: u32 = 0x0400;
-    const OPEN_DELEGATE_NONE: u32 = 0;
-    const OPEN_DELEGATE_NONE_EXT: u32 = 3;
-    const WND4_NOT_WANTED: u32 = 0;
-    if access & WANT_DELEG_MASK == OPEN4_SHARE_ACCESS_WANT_NO_DELEG {
-        writer.u32(OPEN_DELEGATE_NONE_EXT);
-        writer.u32(WND4_NOT_WANTED);
-    } else {
-        writer.u32(OPEN_DELEGATE_NONE);
+/// The delegation that a granted OPEN gets, or why it gets none. An OPEN that an earlier server has carried out gets
+/// the one that it got then.
+fn delegation<P: Platform>(
+    compound: &Compound<P>,
+    arguments: &OpenArgs,
+    share: Share,
+    wish: DelegationWish,
+    inode: &Inode<P>,
+) -> Result<Arc<Delegation>, NoDelegation> {
+    const OPEN_DELEGATE_READ: u32 = 1;
+    let (service, session) = (&compound.service, compound.session().ok_or(NoDelegation::Resource)?);
+    match (arguments.claim, wish) {
+        (OpenClaim::Previous(OPEN_DELEGATE_READ), _) => service.delegate(session, inode, true),
+        (_, DelegationWish::NotWanted) => Err(NoDelegation::NotWanted),
+        (_, DelegationWish::Cancelled) => Err(NoDelegation::Cancelled),
+        (_, DelegationWish::Write) => Err(NoDelegation::WriteUnsupported),
+        _ if !service.delegates() => Err(NoDelegation::Resource),
+        _ if compound.changed_before().is_some() => {
+            service.delegated(session.clientid, inode.fileid()).ok_or(NoDelegation::Resource)
+        }
+        (OpenClaim::Null(_) | OpenClaim::Fh, _) if share == (Share { access: Share::READ, deny: 0 }) => {
+            service.delegate(session, inode, false)
+        }
+        _ => Err(NoDelegation::Contention),
+    }
+}
+
+/// Checks that a client has the delegation by which it opens a file.
+fn check_delegation<P: Platform>(
+    compound: &Compound<P>,
+    arguments: &OpenArgs,
+    share: Share,
+    file: u64,
+) -> Result<(), NfsStatus> {
+    let (OpenClaim::DelegateCur(stateid, _) | OpenClaim::DelegCurFh(stateid)) = arguments.claim else {
+        return Ok(());
+    };
+    let (at, seqid) = other(compound, stateid)?;
+    let (clientid, state) = (compound.clientid()?, compound.service.state());
+    match state.delegations.find(clientid, at, seqid)?.file {
+        of if of != file => Err(NfsStatus::BadStateid),
+        _ if share.access & Share::WRITE != 0 => Err(NfsStatus::Openmode),
+        _ => Ok(()),
     }
 }
 
@@ -234,8 +283,8 @@ pub(super) fn write_stateid(stateid: Stateid, writer: &mut Writer) {
 /// Whether the claim fits the client's state.
 fn check_claim<P: Platform>(compound: &Compound<P>, clientid: u64, arguments: &OpenArgs) -> Result<(), NfsStatus> {
     match arguments.claim {
-        OpenClaim::Delegate => Err(NfsStatus::BadStateid),
-        OpenClaim::Previous => check_reclaim(compound, clientid, true),
+        OpenClaim::DelegatePrev => Err(NfsStatus::Notsupp),
+        OpenClaim::Previous(_) => check_reclaim(compound, clientid, true),
         _ => check_reclaim(compound, clientid, false),
     }
 }
@@ -390,9 +439,9 @@ async fn exclusive<P: Platform>(
 }
 
 /// Cuts off a file that was there.
-async fn cut<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>, size: u64) -> Ended {
+async fn cut<P: Platform>(on: &Task<'_, P>, clientid: u64, inode: &Arc<Inode<P>>, size: u64) -> Ended {
     let change = AttributeChange { size: Some(size), ..AttributeChange::default() };
-    Ok(on.volume.set_attributes_by(on.caller, inode, change, None).await.result?)
+    Ok(on.volume.set_attributes_by(&on.caller.clone().holding(clientid), inode, change, None).await.result?)
 }
 
 /// The open that an operation on the current file names.
@@ -421,6 +470,19 @@ pub(super) fn close<P: Platform>(
     write_stateid(none, &mut draft.writer);
     compound.set_stateid(none);
     Ok(())
+}
+
+/// DELEGRETURN.
+pub(super) fn delegreturn<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
+    let file = match compound.object()? {
+        Object::Above => return Err(NfsStatus::BadStateid),
+        Object::Inode(inode) => inode.fileid(),
+    };
+    let ((at, seqid), clientid) = (other(compound, stateid)?, compound.clientid()?);
+    if compound.service.state().delegations.find(clientid, at, seqid).is_ok() {
+        compound.note_end();
+    }
+    compound.ended_before(compound.service.return_delegation(clientid, at, seqid, file))
 }
 
 pub(super) fn open_downgrade<P: Platform>(

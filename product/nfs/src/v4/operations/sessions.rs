@@ -102,11 +102,13 @@ pub(in super::super) fn sequence<P: Platform>(
         }
         _ => {}
     }
+    const SEQ4_STATUS_RECALLABLE_STATE_REVOKED: u32 = 0x40;
     const SEQ4_STATUS_CB_PATH_DOWN: u32 = 0x200;
     const BACK_CHANNEL_FAULT: u32 = 0x400;
     let back = &session.back;
     let flags = if back.is_down() { SEQ4_STATUS_CB_PATH_DOWN } else { 0 }
-        | if back.is_faulty() { BACK_CHANNEL_FAULT } else { 0 };
+        | if back.is_faulty() { BACK_CHANNEL_FAULT } else { 0 }
+        | if session.lease.has_revoked_delegations() { SEQ4_STATUS_RECALLABLE_STATE_REVOKED } else { 0 };
     compound.taken = Some(TakenSlot::new(slotid, cachethis, key));
     let mut result = [0; SEQUENCE_RESULT_BYTES];
     let (id, words) = result.split_at_mut(arguments.sessionid.len());
@@ -166,6 +168,10 @@ pub(super) fn within<P: Platform>(
             if !has_reclaimed {
                 compound.note_end();
             }
+            if compound.service.delegates() {
+                // The first OPEN then knows whether the client can be called.
+                compound.session().map(|session| session.back.try_prove());
+            }
             compound.ended_before(compound.service.reclaim_complete(clientid))
         }
         ArgOp::BackchannelCtl(calling) => {
@@ -205,8 +211,8 @@ fn exchange_id<P: Platform>(
     let mut gone = Vec::new();
     let mut state = service.state();
     let state_now = &mut *state;
-    let (sessions, opens) = (&state_now.sessions, &state_now.opens);
-    let is_idle = |clientid| !sessions.has_any(clientid) && !opens.has_any(clientid);
+    let (sessions, opens, delegations) = (&state_now.sessions, &state_now.opens, &state_now.delegations);
+    let is_idle = |id| !sessions.has_any(id) && !opens.has_any(id) && !delegations.has_any(id);
     let known = state_now.clients.exchange_id(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
     let holders = state.end_all(&gone, service.locks());
     service.keep_list(&mut state);
@@ -349,9 +355,10 @@ fn bind_conn_to_session<P: Platform>(
 fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
     let (other, seqid) = other(compound, stateid)?;
     let (clientid, state) = (compound.clientid()?, compound.service.state());
-    match other.is_of_locks() {
-        true => state.lock_states.find(clientid, other, seqid).map(|_| ()),
-        false => state.opens.find(clientid, other, seqid).map(|_| ()),
+    match other {
+        other if other.is_of_locks() => state.lock_states.find(clientid, other, seqid).map(|_| ()),
+        other if other.is_of_delegations() => state.delegations.find(clientid, other, seqid).map(|_| ()),
+        _ => state.opens.find(clientid, other, seqid).map(|_| ()),
     }
 }
 

@@ -22,28 +22,32 @@ use crate::steps::step;
 
 /// The lease, as the server reports it to clients.
 pub(crate) const LEASE_SECONDS: u32 = 60;
-const LEASE_NS: u64 = LEASE_SECONDS as u64 * 1_000_000_000;
+pub(crate) const LEASE_NS: u64 = LEASE_SECONDS as u64 * 1_000_000_000;
 /// A client that was silent for a day is forgotten.
 const FORGOTTEN_NS: u64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// The time of a lease that was revoked.
 const REVOKED: u64 = u64::MAX;
 
-/// The last time at which a client was heard.
+/// The last time at which a client was heard, and the number of its lost delegations.
 #[derive(Debug)]
-pub(crate) struct Lease(AtomicU64);
+pub(crate) struct Lease {
+    heard_ns: AtomicU64,
+    /// The client's revoked delegations that it has not freed.
+    revoked_delegations: AtomicU64,
+}
 
 impl Lease {
     /// Begins at this time.
     pub(crate) fn begun(now_ns: u64) -> Self {
-        Self(AtomicU64::new(now_ns))
+        Self { heard_ns: AtomicU64::new(now_ns), revoked_delegations: AtomicU64::new(0) }
     }
 
     /// The client was heard. False if its lease was revoked before. Two connections of one client may be at it.
     pub(crate) fn try_renew(&self, now_ns: u64) -> bool {
         // A plain load first: the calls of a poll have one time.
         let heard_ns = self.heard_ns();
-        let known_ns = if heard_ns < now_ns { self.0.fetch_max(now_ns, Ordering::Relaxed) } else { heard_ns };
+        let known_ns = if heard_ns < now_ns { self.heard_ns.fetch_max(now_ns, Ordering::Relaxed) } else { heard_ns };
         known_ns != REVOKED
     }
 
@@ -61,12 +65,12 @@ impl Lease {
     pub(crate) fn try_revoke_ended(&self, now_ns: u64) -> bool {
         let heard_ns = self.heard_ns();
         let is_over = heard_ns != REVOKED && now_ns.saturating_sub(heard_ns) > LEASE_NS;
-        is_over && self.0.compare_exchange(heard_ns, REVOKED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        is_over && self.heard_ns.compare_exchange(heard_ns, REVOKED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Ends it for good, whenever the client was heard.
     pub(crate) fn revoke(&self) {
-        self.0.store(REVOKED, Ordering::Relaxed);
+        self.heard_ns.store(REVOKED, Ordering::Relaxed);
     }
 
     /// Whether it was revoked.
@@ -76,7 +80,22 @@ impl Lease {
 
     /// When the client was heard.
     pub(crate) fn heard_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.heard_ns.load(Ordering::Relaxed)
+    }
+
+    /// A delegation of the client was revoked.
+    pub(crate) fn note_revoked(&self) {
+        self.revoked_delegations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The client knows that one was revoked.
+    pub(crate) fn note_freed(&self) {
+        self.revoked_delegations.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether the client has to look for delegations that were revoked.
+    pub(crate) fn has_revoked_delegations(&self) -> bool {
+        self.revoked_delegations.load(Ordering::Relaxed) > 0
     }
 }
 

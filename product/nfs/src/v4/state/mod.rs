@@ -7,6 +7,7 @@
 //! party.
 
 pub(super) mod clients;
+pub(super) mod delegations;
 pub(super) mod leases;
 pub(super) mod lock_states;
 pub(super) mod opens;

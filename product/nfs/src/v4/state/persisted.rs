@@ -139,6 +139,16 @@ pub(crate) enum Record<'a> {
         span: Span,
         mode: LockMode,
     },
+    /// A delegation of a file.
+    Delegation {
+        clientid: u64,
+        /// As the number of an open's file.
+        file: u64,
+        generation: u32,
+        /// The client has lost it, and does not know.
+        is_revoked: bool,
+        handle: &'a [u8],
+    },
 }
 
 impl ServerMemory {
@@ -173,6 +183,15 @@ impl ServerMemory {
             records.taken().pieces.check_quota(party, after - before, records.items.capacity() / 8 * 7)?;
         }
         if records.items.has_space(item, bytes) { Ok(()) } else { Err(TableFull::Even) }
+    }
+
+    /// Whether a further record would take space that state needs of which a client cannot do without: the records that
+    /// may be refused leave half of the memory.
+    pub(crate) fn check_spare(&self, party: Party, bytes: usize) -> Result<(), TableFull> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let pieces = PersistedItems::pieces_of(bytes);
+        records.taken().pieces.check_quota(party, pieces, records.items.capacity() / 2)?;
+        if records.items.has_space(&PersistedItem::default(), bytes) { Ok(()) } else { Err(TableFull::Even) }
     }
 
     /// Persists a record in place of the one before. The caller has checked that there is space.
@@ -236,6 +255,11 @@ pub(crate) fn wait_bytes(owner: &[u8]) -> usize {
     36 + owner.len().next_multiple_of(4)
 }
 
+/// Bytes of a record of a delegation.
+pub(crate) fn delegation_bytes(handle: &[u8]) -> usize {
+    28 + handle.len().next_multiple_of(4)
+}
+
 /// Bytes of a record of one change of locks.
 pub(crate) const STEP_BYTES: usize = 40;
 
@@ -253,6 +277,7 @@ impl<'a> Record<'a> {
             Self::Locks { .. } => 5,
             Self::LockStep { .. } => 6,
             Self::Wait { .. } => 7,
+            Self::Delegation { .. } => 8,
         }
     }
 
@@ -335,6 +360,13 @@ impl<'a> Record<'a> {
                 to.u64(span.last());
                 to.bool(*mode == LockMode::Exclusive);
             }
+            Self::Delegation { clientid, file, generation, is_revoked, handle } => {
+                to.u64(*clientid);
+                to.u64(*file);
+                to.u32(*generation);
+                to.bool(*is_revoked);
+                to.opaque(handle);
+            }
         }
     }
 
@@ -414,6 +446,11 @@ impl<'a> Record<'a> {
                 let Some(span) = span else { return Ok(None) };
                 let mode = if is_exclusive { LockMode::Exclusive } else { LockMode::Shared };
                 Self::Wait { clientid, open, owner, span, mode }
+            }
+            8 => {
+                let (clientid, file, generation) = (from.u64()?, from.u64()?, from.u32()?);
+                let (is_revoked, handle) = (from.bool("revoked")?, from.opaque(PART_BYTES_MAX)?);
+                Self::Delegation { clientid, file, generation, is_revoked, handle }
             }
             _ => return Ok(None),
         }))

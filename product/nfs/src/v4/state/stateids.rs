@@ -146,6 +146,11 @@ impl<T> StateidTable<T> {
         self.free = free.map(|(index, _)| self.first + index as u32).collect();
     }
 
+    /// All states.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().filter_map(|entry| entry.1.as_ref())
+    }
+
     /// How often an entry had been used.
     pub(crate) fn generation(&self, id: u32) -> u32 {
         self.entries.get(self.index(id)).map_or(self.unused, |id| id.0)

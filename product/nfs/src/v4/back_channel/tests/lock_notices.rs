@@ -25,7 +25,7 @@ impl Carrier {
         it
     }
 
-    fn take(self: &Arc<Self>) -> Option<LockNotice> {
+    fn take(self: &Arc<Self>) -> Option<ClientNotice> {
         let carrier: Weak<Self> = Arc::downgrade(self);
         self.notices.take(self.index, carrier)
     }

@@ -46,6 +46,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
             is_wanted: true,
         },
         Record::BackChannel { sequenceid: 77 },
+        Record::Delegation { clientid: 1, file: 2, generation: 3, is_revoked: true, handle: b"handle" },
         Record::Open {
             clientid: 1,
             file: 2,
@@ -87,6 +88,7 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
                 Record::Locks { owner, ranges, .. } => locks_bytes(owner, ranges.len()),
                 Record::LockStep { .. } => STEP_BYTES,
                 Record::Wait { owner, .. } => wait_bytes(owner),
+                Record::Delegation { handle, .. } => delegation_bytes(handle),
                 Record::Client { owner, .. } => owner.len() + CLIENT_BYTES_MAX,
                 _ => CLIENT_BYTES_MAX,
             };
