@@ -64,7 +64,7 @@ const DELEGATIONS: [(&str, bool); 2] = [("none", false), ("read", true)];
 const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
 
 /// The settings of `serve` alone, which `mount` refuses.
-pub(crate) const OF_SERVE: [&str; 18] = [
+pub(crate) const OF_SERVE: [&str; 19] = [
     "listen",
     "nfs",
     "rpcbind",

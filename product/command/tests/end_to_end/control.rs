@@ -121,7 +121,7 @@ const FIGURES: [(&str, &[&str]); 10] = [
 ];
 
 /// Knobs that show in behaviour alone, and the test of it: below `product`.
-const BEHAVIOUR: [(&str, &str, &str); 9] = [
+const BEHAVIOUR: [(&str, &str, &str); 10] = [
     ("dirty_writeback_centisecs", "engine/tests/simulated/writing_back.rs", "WritebackCentisecs"),
     ("readahead_bytes_max", "engine/tests/simulated/policy_knobs.rs", "ReadaheadBytes"),
     ("reserve_below_bytes", "engine/tests/simulated/space.rs", "reserve_below_bytes"),
