@@ -130,7 +130,7 @@ fn traces_held_out_are_read_no_worse_than_when_they_were_recorded() {
     let rows = trace_rows(true);
     let (to_best, _) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
     let (ahead, _) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
-    assert!(to_best <= 1.10 && ahead <= 1.065, "{to_best}, {ahead}");
+    assert!(to_best <= 1.10 && ahead <= 1.115, "{to_best}, {ahead}");
 }
 
 #[test]

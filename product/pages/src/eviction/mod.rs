@@ -9,8 +9,8 @@
 mod ghost;
 mod offline;
 pub mod queue;
+mod rule_choice;
 mod s3_window;
-mod small_queue;
 
 use std::fmt;
 

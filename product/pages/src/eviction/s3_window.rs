@@ -1,8 +1,8 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
 //! Owns: its three queues, the fate of pages that were taken off a queue because they could not go.
-//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the size of the small
-//! queues, fresh and probation, which is measured (`small_queue`).
+//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the rule in force,
+//! and with it the size of the small queues, fresh and probation, which are measured (`rule_choice`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
 //!
@@ -18,6 +18,11 @@
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
+//! If the choice falls on the rule that retains what came first, the pages in fresh and probation are *adopted*: they
+//! go to main, but for as many as the small queues may have. None leaves the cache for that, and none is read. Some go
+//! with each page that comes; meanwhile victims are found as ever. Under the rule without small queues a page comes to
+//! main, and main's hand takes all hits of a page at once; fresh and probation drain into main.
+//!
 //! Probation gives first while it and fresh have more than their part of the frames. The limit is higher, up to 3/8,
 //! while pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go
 //! does.
@@ -28,7 +33,7 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
-use super::small_queue::SmallQueueSize;
+use super::rule_choice::{InForce, RuleChoice};
 use super::{Arrival, Eviction, EvictionKind, PageKey, Scan, UNEVICTABLE, is_clean};
 use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
@@ -53,10 +58,12 @@ const LOOKS_A_PAGE: u64 = 4;
 /// The most pages of fresh that move on when a page comes. So one arrival has little to do when the small queues
 /// shrink.
 const AGED_MAX: u64 = 2;
+/// The most pages that become main's when a page comes, while pages are adopted.
+const ADOPTED_MAX: u64 = 64;
 
 pub(super) struct S3Window {
     sizes: Sizes,
-    small_queue: SmallQueueSize,
+    choice: RuleChoice,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
@@ -75,8 +82,8 @@ impl Sizes {
     }
 
     /// Frames of fresh and probation together above which probation gives.
-    fn small_target(&self, small: u64, unread: u64) -> u64 {
-        small.max((unread + unread / 4).min(self.small_max))
+    fn small_target(&self, small: u32, unread: u64) -> u64 {
+        u64::from(small).max((unread + unread / 4).min(self.small_max))
     }
 }
 
@@ -84,6 +91,10 @@ struct Queues {
     fresh: Queue,
     probation: Queue,
     main: Queue,
+    /// [`InForce::adoptions`] when the last one began.
+    adoptions: u32,
+    /// Pages of the small queues that it has yet to look at.
+    to_adopt: u64,
 }
 
 impl EvictionKind {
@@ -103,15 +114,21 @@ impl Default for EvictionKind {
 
 impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
-        Self::with_small(frames, SmallQueueSize::new(frames))
+        Self::with_choice(frames, RuleChoice::new(frames))
     }
 
-    fn with_small(frames: u32, small_queue: SmallQueueSize) -> Self {
+    fn with_choice(frames: u32, choice: RuleChoice) -> Self {
         let frames = u64::from(frames);
-        let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
+        let queues = Queues {
+            fresh: Queue::new(FRESH),
+            probation: Queue::new(PROBATION),
+            main: Queue::new(MAIN),
+            adoptions: 0,
+            to_adopt: 0,
+        };
         Self {
             sizes: Sizes::of(frames),
-            small_queue,
+            choice,
             ghost: Ghost::new(frames * 5 / 8),
             queues: OwnLines(Mutex::new(queues)),
         }
@@ -130,24 +147,68 @@ impl Queues {
     }
 
     /// Puts an evictable page on its queue, unless it is on one.
-    fn list(&mut self, pages: &PageTable, small: u64, frame: FrameId) {
+    fn list(&mut self, pages: &PageTable, now: InForce, frame: FrameId) {
         if !is_clean(pages, frame) {
             return;
         }
-        match listed(pages, frame) {
-            UNLISTED | COMING => self.push_fresh(pages, small, frame),
-            COMING_BACK => self.main.push_head(pages, frame),
-            PARKED if pages.take_hits(frame) > 0 => self.main.push_head(pages, frame),
-            PARKED => self.probation.push_tail(pages, frame),
+        if self.adoptions != now.adoptions || self.to_adopt > 0 {
+            self.adopt(pages, now);
+        }
+        match (listed(pages, frame), now.small) {
+            (UNLISTED | COMING, Some(small)) => self.push_fresh(pages, small, frame),
+            (UNLISTED | COMING, None) => self.push_recent(pages, frame),
+            (COMING_BACK, _) => self.main.push_head(pages, frame),
+            (PARKED, small) if pages.take_hits(frame) > 0 || small.is_none() => self.main.push_head(pages, frame),
+            (PARKED, _) => self.probation.push_tail(pages, frame),
             _ => {}
         }
     }
 
     /// A page that comes moves older pages out of fresh first.
-    fn push_fresh(&mut self, pages: &PageTable, small: u64, frame: FrameId) {
+    fn push_fresh(&mut self, pages: &PageTable, small: u32, frame: FrameId) {
         self.fresh.push_head(pages, frame);
-        let over = self.fresh.count().saturating_sub((small / 2).max(1));
+        let over = self.fresh.count().saturating_sub(fresh_max(small));
         (0..over.min(AGED_MAX)).for_each(|_| self.age(pages));
+    }
+
+    /// A page comes to main while there are no small queues: their pages become main's by age.
+    fn push_recent(&mut self, pages: &PageTable, frame: FrameId) {
+        for _ in 0..AGED_MAX {
+            let queue = if self.probation.count() > 0 { &mut self.probation } else { &mut self.fresh };
+            if let Some(oldest) = queue.tail() {
+                queue.unlink(pages, oldest, UNLISTED);
+                self.main.push_head(pages, oldest);
+            }
+        }
+        self.main.push_head(pages, frame);
+    }
+
+    /// The pages in the cache become main's, the oldest first, but for as many as the small queues may have. Those that
+    /// were read ahead and not used again stay: most are never used again.
+    #[cold]
+    fn adopt(&mut self, pages: &PageTable, now: InForce) {
+        if self.adoptions != now.adoptions {
+            self.adoptions = now.adoptions;
+            self.to_adopt = self.fresh.count() + self.probation.count();
+        }
+        let small = now.small.unwrap_or(0);
+        for _ in 0..ADOPTED_MAX {
+            let is_over = self.fresh.count() + self.probation.count() > u64::from(small);
+            if !is_over || self.to_adopt == 0 {
+                self.to_adopt = 0;
+                return;
+            }
+            if self.fresh.count() > fresh_max(small) {
+                self.age(pages);
+                continue;
+            }
+            self.to_adopt -= 1;
+            if let Some(oldest) = self.probation.tail() {
+                self.probation.unlink(pages, oldest, UNLISTED);
+                let queue = if pages.is_ahead_without_hit(oldest) { &mut self.probation } else { &mut self.main };
+                queue.push_head(pages, oldest);
+            }
+        }
     }
 
     /// Moves the oldest page of fresh to probation.
@@ -160,7 +221,7 @@ impl Queues {
     }
 
     /// The queue that gives the next victim, after `looks` pages that stayed.
-    fn victim_queue(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
+    fn victim_queue(&mut self, pages: &PageTable, small_target: Option<u64>, looks: u64) -> Option<u8> {
         // Or all their pages are held: hits would have been used up by now.
         if looks >= LOOKS_A_PAGE * (self.probation.count() + self.main.count()) {
             self.age(pages);
@@ -169,7 +230,8 @@ impl Queues {
             }
         }
         let small = self.fresh.count() + self.probation.count();
-        if self.probation.count() > 0 && (small > small_target || self.main.count() == 0) {
+        let is_over = small_target.is_some_and(|target| small > target);
+        if self.probation.count() > 0 && (is_over || self.main.count() == 0) {
             Some(PROBATION)
         } else if self.main.count() > 0 {
             Some(MAIN)
@@ -190,13 +252,26 @@ impl Queues {
     }
 
     /// Where a page at a queue's tail goes instead of out of the cache.
-    fn stays(&mut self, pages: &PageTable, from: u8, frame: FrameId, unread_may_stay: bool) -> Option<u8> {
+    fn stays(
+        &mut self,
+        pages: &PageTable,
+        from: u8,
+        frame: FrameId,
+        now: InForce,
+        unread_may_stay: bool,
+    ) -> Option<u8> {
         match from {
+            MAIN if now.small.is_none() => (pages.take_hits(frame) > 0).then_some(MAIN),
             MAIN => pages.try_drop_hit(frame).then_some(MAIN),
             _ if pages.is_unread(frame) => (unread_may_stay && pages.try_spare_unread(frame)).then_some(PROBATION),
             _ => (pages.take_hits(frame) > 0).then_some(MAIN),
         }
     }
+}
+
+/// The most pages of fresh, if the small queues together have so many.
+fn fresh_max(small: u32) -> u64 {
+    (u64::from(small) / 2).max(1)
 }
 
 impl Eviction for S3Window {
@@ -212,19 +287,19 @@ impl Eviction for S3Window {
             }
             pages.set_list(arrival.frame, if back { COMING_BACK } else { COMING });
             clean |= !arrival.is_written();
-            self.small_queue.note(pages, arrival);
+            self.choice.note(pages, arrival);
         }
         if clean {
-            let small = self.small_queue.small();
+            let now = self.choice.in_force();
             let mut queues = lock(&self.queues);
-            arrivals.iter().for_each(|arrival| queues.list(pages, small, arrival.frame));
+            arrivals.iter().for_each(|arrival| queues.list(pages, now, arrival.frame));
         }
     }
 
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>) {
-        let small = self.small_queue.small();
+        let now = self.choice.in_force();
         let mut queues = lock(&self.queues);
-        frames.for_each(|frame| queues.list(pages, small, frame));
+        frames.for_each(|frame| queues.list(pages, now, frame));
     }
 
     /// The new frame takes the old one's position, with one more use.
@@ -239,7 +314,7 @@ impl Eviction for S3Window {
         pages.touch(new);
         pages.set_list(new, now);
         if !pages.word(new).has_any(DIRTY) {
-            lock(&self.queues).list(pages, self.small_queue.small(), new);
+            lock(&self.queues).list(pages, self.choice.in_force(), new);
         }
     }
 
@@ -256,7 +331,8 @@ impl Eviction for S3Window {
         let mut queues = lock(&self.queues);
         let mut scan = Scan::new(count, scan_max);
         let unread = pages.unread.pages();
-        let small_target = self.sizes.small_target(self.small_queue.small(), unread);
+        let now = self.choice.in_force();
+        let small_target = now.small.map(|small| self.sizes.small_target(small, unread));
         let mut unread_left = unread;
         let mut looks = 0;
         while scan.may_go_on() {
@@ -276,7 +352,7 @@ impl Eviction for S3Window {
             } else if tired {
                 None
             } else {
-                queues.stays(pages, from, frame, unread_left <= self.sizes.unread_max)
+                queues.stays(pages, from, frame, now, unread_left <= self.sizes.unread_max)
             };
             let unread = pages.is_unread(frame);
             queues.on(from).expect("it has a tail").unlink(pages, frame, to.unwrap_or(UNLISTED));
@@ -293,7 +369,7 @@ impl Eviction for S3Window {
     }
 
     fn bytes(&self) -> u64 {
-        self.ghost.bytes() + self.small_queue.bytes()
+        self.ghost.bytes() + self.choice.bytes()
     }
 }
 

@@ -35,7 +35,7 @@ const HITS: u8 = 3;
 const COUNTED: u8 = USED | HITS;
 /// In `uses`: the page came before anybody asked for it, and is still unused.
 const UNREAD: u8 = 1 << 3;
-/// In `uses`: the parity of the spell in which an unread page was read ahead.
+/// In `uses`: the parity of the spell in which an unread page was read ahead. Of another page: it was read ahead.
 const ODD: u8 = 1 << 4;
 /// In `uses`: hits were taken away, so that a use since then may leave the number as it was.
 const TAKEN: u8 = 1 << 5;
@@ -43,6 +43,14 @@ const TAKEN: u8 = 1 << 5;
 const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
 const OVERWRITTEN: u8 = 1 << 7;
+
+const _: () = assert!(UNREAD << 1 == ODD, "the first use moves the bit");
+
+/// A `uses` byte after the first use.
+#[inline]
+fn first_use(uses: u8) -> u8 {
+    uses & !(UNREAD | HITS) | (uses & UNREAD) << 1 | USED
+}
 
 /// The parity in a `uses` byte.
 #[inline]
@@ -401,6 +409,12 @@ impl PageTable {
         self.record(frame).uses.load(Ordering::Relaxed) & UNREAD != 0
     }
 
+    /// Whether the page was read ahead, and was used once at most since, as far as hits were not taken away.
+    pub(crate) fn is_ahead_without_hit(&self, frame: FrameId) -> bool {
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        seen & UNREAD != 0 || seen & (ODD | HITS) == ODD
+    }
+
     /// The page is no longer unread. If it was unread, returns the parity of the spell in which it was read ahead.
     fn end_unread(&self, frame: FrameId) -> Option<Parity> {
         if !self.is_unread(frame) {
@@ -512,9 +526,7 @@ impl PageTable {
         let uses = &self.record(frame).uses;
         if seen & USED != 0 {
             uses.store((seen | with) + u8::from(seen & COUNTED < COUNTED), Ordering::Relaxed);
-        } else if uses
-            .compare_exchange(seen, seen & !(UNREAD | HITS) | USED | with, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        } else if uses.compare_exchange(seen, first_use(seen) | with, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             && seen & UNREAD != 0
         {
             let slot = self.record(frame).file.load(Ordering::Relaxed);

@@ -164,8 +164,8 @@ fn the_default_policy_looks_at_few_pages_for_each_that_goes() {
 }
 
 #[test]
-fn memory_besides_the_frame_table_is_less_than_six_bytes_a_frame() {
+fn memory_besides_the_frame_table_is_less_than_nine_bytes_a_frame() {
     let kind = EvictionKind::default();
     let per_frame = (kind.make)(1 << 16).bytes() as f64 / f64::from(1 << 16);
-    assert!(per_frame < 5.5, "{}: {per_frame}", kind.name);
+    assert!(per_frame < 9.0, "{}: {per_frame}", kind.name);
 }

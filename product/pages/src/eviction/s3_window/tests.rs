@@ -13,8 +13,8 @@ struct World {
 
 impl World {
     fn new(frames: u32) -> Self {
-        let small_queue = SmallQueueSize::fixed(frames, frames / 10);
-        Self { policy: S3Window::with_small(frames, small_queue), pages: PageTable::new(frames) }
+        let now = InForce { small: Some(frames / 10), adoptions: 0 };
+        Self { policy: S3Window::with_choice(frames, RuleChoice::fixed(frames, now)), pages: PageTable::new(frames) }
     }
 
     /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together, as all worlds here have in proportion.
@@ -316,4 +316,83 @@ fn a_page_that_is_being_read_is_on_no_queue() {
     let gone = world.evict(30);
     assert_eq!(gone.iter().filter(|number| **number == 0).count(), 1);
     assert_eq!(gone.len(), 30);
+}
+
+/// The small queues of 1,000 frames have all pages, and may have 20 from now on.
+fn to_be_adopted(why: impl Fn(u32) -> Admitted) -> World {
+    let world = World::new(1000);
+    for number in 0..900 {
+        world.come(number, why(number));
+        world.touch(number, 1);
+    }
+    world.policy.choice.set(InForce { small: Some(20), adoptions: 1 });
+    world
+}
+
+fn count_on(world: &World, queue: u8, frames: u32) -> usize {
+    (0..frames).filter(|number| world.on(*number) == queue).count()
+}
+
+#[test]
+fn adopted_pages_go_to_main_in_bounded_steps_and_none_leaves() {
+    let world = to_be_adopted(|_| Admitted::Demand);
+    world.touch(3, 1);
+    let mut adopted = 0;
+    for number in 900..920 {
+        world.read_in(number);
+        let more = count_on(&world, MAIN, 1000) - adopted;
+        assert!(more <= ADOPTED_MAX as usize, "{more} at once");
+        adopted += more;
+    }
+    // The small queues had their 20 before the last of these came.
+    assert!((880..900).contains(&adopted), "{adopted}");
+    assert!((0..880).all(|number| world.on(number) == MAIN), "the oldest are adopted");
+    assert_eq!(world.pages.hits(FrameId::new(3)), 1, "hits are retained");
+    world.read_in(920);
+    assert_eq!(count_on(&world, MAIN, 1000), adopted, "once");
+    assert_eq!(world.evict(1), [adopted as u32], "the oldest of the small queues");
+}
+
+#[test]
+fn pages_read_ahead_and_not_used_again_are_not_adopted() {
+    let world = to_be_adopted(|number| if number < 200 { Admitted::Ahead } else { Admitted::Demand });
+    world.touch(7, 1);
+    world.come(900, Admitted::Ahead);
+    (901..940).for_each(|number| world.read_in(number));
+    let on_main = |range: std::ops::Range<u32>| range.filter(|number| world.on(*number) == MAIN).count();
+    assert_eq!((on_main(0..200), on_main(200..880)), (1, 680), "page 7 was used again; the newest 20 may stay");
+    assert_ne!(world.on(900), MAIN, "nobody asked for it");
+    let gone = world.evict(30);
+    assert!(gone.iter().all(|number| *number < 200 || *number >= 880), "{gone:?}");
+}
+
+#[test]
+fn a_page_used_once_after_readahead_bears_no_mark_in_its_next_life() {
+    let world = World::new(100);
+    let frame = FrameId::new(0);
+    world.come(0, Admitted::Ahead);
+    assert!(world.pages.is_ahead_without_hit(frame), "nobody has used it");
+    world.touch(0, 1);
+    assert!(world.pages.is_ahead_without_hit(frame) && world.pages.unread.pages() == 0, "what it came for");
+    world.touch(0, 1);
+    assert!(!world.pages.is_ahead_without_hit(frame));
+    world.policy.removed(&world.pages, &[frame]);
+    assert!(world.pages.try_detach_idle(frame) && world.pages.try_release(frame));
+    world.read_in(0);
+    assert!(!world.pages.is_ahead_without_hit(frame));
+}
+
+#[test]
+fn without_small_queues_pages_come_to_main_and_the_least_recent_goes() {
+    let world = World::with_small_queues();
+    world.policy.choice.set(InForce { small: None, adoptions: 0 });
+    world.read_in(15);
+    assert_eq!((world.on(15), world.on(0), world.on(1), world.on(2)), (MAIN, MAIN, MAIN, PROBATION), "two drain");
+    (16..23).for_each(|number| world.read_in(number));
+    assert_eq!(count_on(&world, MAIN, 100), 23, "all are main's");
+    world.touch(0, 3);
+    assert_eq!(world.evict(3), [1, 15, 2]);
+    assert_eq!((world.on(0), world.pages.hits(FrameId::new(0))), (MAIN, 0), "its hits were taken at once");
+    world.come(1, Admitted::Demand);
+    assert_eq!(world.on(1), MAIN);
 }

@@ -25,7 +25,8 @@ fn of_one() -> (Sample, PageTable, u16) {
 
 /// The pages that were used, by one check of each.
 fn used(sample: &mut Sample, pages: &PageTable) -> Vec<u16> {
-    (0..sample.pages()).filter_map(|_| sample.look(pages)).collect()
+    let looks = (0..sample.pages() / WAYS).map(|_| sample.look(pages));
+    looks.flat_map(|(first, used)| bits(used).map(move |way| first + way as u16)).collect()
 }
 
 #[test]
