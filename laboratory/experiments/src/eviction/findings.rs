@@ -6,6 +6,7 @@
 
 use afflux_report::{Fields, Quantity, Row};
 
+use super::dirty::DirtyCell;
 use super::ratios::{Cell, ENGINES, POLICIES, Spread};
 use super::traces::TraceRow;
 use crate::experiment::Findings;
@@ -93,6 +94,14 @@ const VIEW: View = View {
         .only(&[("part_of_pages", "")])
         .detail(),
         TableView::of(
+            "Misses if written pages are dirty for 30 s, for each miss if none ever is",
+            &["part_with_dirty"],
+            &[("two-list", "two-list dirty", 3), ("s3-window", "s3-window dirty", 3)],
+            "A fifth of the frames is dirty at most.",
+        )
+        .only(&[("dirty_pages", "")])
+        .detail(),
+        TableView::of(
             "Device time of a request, in µs",
             &["device", "generator", "cache_part"],
             &[
@@ -162,12 +171,13 @@ pub(super) const LABELS: &[Cells] = &[
         .only(&[("variant", "s3-window"), ("trace", "")]),
 ];
 
-pub(super) fn findings(cells: &[Cell], traces: &[TraceRow], rows: &[Row]) -> Findings {
+pub(super) fn findings(cells: &[Cell], dirty: &[DirtyCell], traces: &[TraceRow], rows: &[Row]) -> Findings {
     let on_devices: Vec<Row> = rows.iter().filter(|row| row.params.get("device").is_some()).cloned().collect();
     let over_loads = devices(&on_devices);
     let all = on_devices.into_iter().chain(cells.iter().map(hits));
     let all = all.chain(POLICIES.iter().map(|policy| saved(cells, policy)));
-    let all: Vec<Row> = all.chain(over_loads).chain(traces.iter().map(trace)).collect();
+    let all: Vec<Row> =
+        all.chain(over_loads).chain(traces.iter().map(trace)).chain(dirty.iter().map(with_dirty)).collect();
     let mut findings = VIEW.findings(&all);
     add_checks(&mut findings, "Goals of the default policy", &checks(cells, traces));
     findings
@@ -206,6 +216,15 @@ fn hits(cell: &Cell) -> Row {
         Fields::new().with("part_of_pages", cell.part.value()),
         metrics.with("behind", behind).with("to_best", cell.to_best()),
     )
+}
+
+/// A generator that writes, with a cache size: what dirty pages cost each policy.
+fn with_dirty(cell: &DirtyCell) -> Row {
+    let params = Fields::new().with("dirty_pages", 1).with("part_with_dirty", cell.part.value());
+    let metrics = ENGINES.iter().zip(cell.misses).fold(Fields::new(), |metrics, (kind, [clean, dirty])| {
+        metrics.with(format!("{} dirty", kind.name), dirty as f64 / clean.max(1) as f64)
+    });
+    own_row(cell.generator, params, metrics)
 }
 
 /// A policy over all generators and cache sizes.

@@ -7,6 +7,7 @@
 //! (`device_time`); nothing was chosen to match anything published.
 
 mod device_time;
+mod dirty;
 mod findings;
 mod ours;
 mod part;
@@ -24,6 +25,7 @@ use clap::Args;
 
 use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::options::{List, list, number};
+use dirty::DirtyCell;
 use findings::own_row;
 use part::Part;
 use ratios::{Cell, ENGINES, POLICIES};
@@ -112,7 +114,20 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
             cells.push(cell);
         }
     }
-    let mut cases = 0;
+    let (mut dirty_cells, mut cases) = (Vec::new(), 0);
+    for generator in &generators {
+        for part in &asked.parts {
+            watch.step(&format!("{}, cache {part}, dirty pages", generator.name), (cells.len() + cases) as f64 / all);
+            let sizes = Sizes { pages: asked.pages, frames: part.of(asked.pages), touches: asked.touches };
+            let found = DirtyCell::run(generator, *part, sizes, SEED);
+            if let Some(cell) = &found {
+                let of_each = ENGINES.iter().zip(cell.misses);
+                of_each.for_each(|(kind, misses)| watch.row(&dirty_row(cell, kind.name, misses)));
+            }
+            dirty_cells.extend(found);
+            cases += 1;
+        }
+    }
     for device in asked.devices.iter().flatten() {
         for generator in &generators {
             for part in DEVICE_PARTS {
@@ -136,7 +151,7 @@ fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findi
             rows.push(found);
         }
     }
-    Ok(findings::findings(&cells, &rows, &watch.rows))
+    Ok(findings::findings(&cells, &dirty_cells, &rows, &watch.rows))
 }
 
 impl EvictionOptions {
@@ -144,7 +159,7 @@ impl EvictionOptions {
     fn runs(&self, generators: usize, trace_parts: usize) -> usize {
         let devices = self.devices.iter().flatten().count();
         let traces = self.traces.iter().flatten().count();
-        generators * (self.parts.len() + devices * DEVICE_PARTS.len() * ENGINES.len()) + traces * trace_parts
+        generators * (2 * self.parts.len() + devices * DEVICE_PARTS.len() * ENGINES.len()) + traces * trace_parts
     }
 }
 
@@ -162,6 +177,15 @@ fn cell_row(cell: &Cell, policy: usize) -> Row {
         metrics.push("looked_at_per_miss", looks);
     }
     own_row(name, params, metrics)
+}
+
+fn dirty_row(cell: &DirtyCell, policy: &str, [clean, dirty]: [u64; 2]) -> Row {
+    let params = Fields::new().with("dirty", 1).with("generator", cell.generator).with("cache_part", cell.part.value());
+    own_row(
+        policy,
+        params,
+        Fields::new().with("misses", dirty).with("misses_to_clean", dirty as f64 / clean.max(1) as f64),
+    )
 }
 
 fn trace_row(found: &TraceRow, policy: usize) -> Row {

@@ -1,7 +1,8 @@
 //! The engine's own eviction policies and page states, behind the study's cache trait.
 //!
 //! Owns: the frame of each page. Does not own: the policies and the page states.
-//! Invariants: no page is dirty; pages that cannot be evicted occur in the runs on devices only (`device_time`).
+//! Invariants: no page is dirty but those that a part makes dirty (`dirty`); pages that are held occur in the runs on
+//! devices only (`device_time`).
 
 use afflux_engine::eviction::{Admitted, EvictionKind, Offline};
 use afflux_frames::FrameId;
@@ -18,6 +19,28 @@ impl Ours {
     pub(super) fn new(kind: EvictionKind, frames: usize, pages: usize) -> Self {
         Self { cache: Offline::new(kind, frames as u32), there: vec![None; pages] }
     }
+
+    /// Writes to a page, which is dirty until it is cleaned.
+    pub(super) fn write(&mut self, page: u32) {
+        match self.there[page as usize] {
+            Some(frame) => self.cache.write(frame),
+            None => self.admit(page, Admitted::Written),
+        }
+    }
+
+    /// A dirty page is written back.
+    pub(super) fn clean(&mut self, page: u32) {
+        self.there[page as usize].into_iter().for_each(|frame| self.cache.clean(&[frame]));
+    }
+
+    fn admit(&mut self, page: u32, why: Admitted) {
+        let Self { cache, there } = self;
+        while !cache.has_free_frame() {
+            let looked = cache.evict(1, |page| there[page as usize] = None);
+            assert!(looked > 0, "nothing can be evicted");
+        }
+        there[page as usize] = cache.admit(u64::from(page), why);
+    }
 }
 
 impl Cache for Ours {
@@ -26,13 +49,7 @@ impl Cache for Ours {
     }
 
     fn insert(&mut self, page: u32, ahead: bool) {
-        let Self { cache, there } = self;
-        while !cache.has_free_frame() {
-            let looked = cache.evict(1, |page| there[page as usize] = None);
-            assert!(looked > 0, "a cache of clean pages that nothing can be evicted from");
-        }
-        let why = if ahead { Admitted::Ahead } else { Admitted::Demand };
-        there[page as usize] = cache.admit(u64::from(page), why);
+        self.admit(page, if ahead { Admitted::Ahead } else { Admitted::Demand });
     }
 
     fn holds(&self, page: u32) -> bool {

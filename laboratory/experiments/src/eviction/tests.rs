@@ -50,8 +50,12 @@ fn hit_ratios_are_those_of_the_first_study() {
         let ratios = order.map(|policy| ratio(generator, 16, policy));
         assert!(ratios.is_sorted() && ratios[3] < ratios[4], "{generator}: {ratios:?}");
     }
-    assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
-    assert_eq!((findings.tables.len(), findings.details.len()), (2, 1));
+    assert_eq!(rows.len(), 2 * 3 * (POLICIES.len() + ENGINES.len()), "the engine's policies run with dirty pages, too");
+    for row in rows.iter().filter(|row| row["params"]["dirty"] == 1) {
+        let ratio = row["metrics"]["misses_to_clean"].as_f64().unwrap();
+        assert!((0.9..1.3).contains(&ratio) && ratio != 1.0, "{row}");
+    }
+    assert_eq!((findings.tables.len(), findings.details.len()), (2, 2));
     assert!(findings.tables[0].text(Terminal::PLAIN).contains("6 of 6 rows"), "{:?}", findings.tables[0]);
 }
 
@@ -61,7 +65,7 @@ fn a_scan_costs_the_default_less_than_the_kernels_lists() {
         run(&[("generators", "scan-hot,small-reads"), ("parts", "64,16,4"), ("devices", "none"), ("traces", "none")])
             .unwrap();
     let hits = |policy: &str| -> Vec<f64> {
-        let own = rows.iter().filter(|row| row["variant"] == policy);
+        let own = rows.iter().filter(|row| row["variant"] == policy && row["params"]["dirty"].is_null());
         own.map(|row| row["metrics"]["hit_ratio"].as_f64().unwrap()).collect()
     };
     let (own, kernel) = (hits("s3-window"), hits("two-list"));
@@ -94,7 +98,7 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
         let read = &row["metrics"]["delays"]["0"]["read"];
         assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");
     }
-    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 2, 2));
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 3, 2));
     assert_eq!(run(&options).unwrap().0, rows, "the same again");
 }
 
@@ -119,7 +123,7 @@ fn against_the_goal(what: &str, rows: &[TraceRow], ratio: fn(&TraceRow) -> f64) 
 fn recorded_traces_are_read_no_worse_than_when_they_were_recorded() {
     let rows = trace_rows(false);
     let (worst, over) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
-    assert!(worst <= 1.135 && over <= 10, "{worst}, {over} of {}", rows.len());
+    assert!(worst <= 1.10 && over <= 11, "{worst}, {over} of {}", rows.len());
     let (worst, over) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
     assert!(worst <= 1.28 && over <= 25, "{worst}, {over} of {}", rows.len());
 }
