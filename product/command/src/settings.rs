@@ -111,11 +111,12 @@ pub(crate) struct ServeSettings {
     /// Locks of bytes by fcntl, on the served directories themselves. A locked file takes a descriptor.
     #[arg(long)]
     pub(crate) posix_locks: bool,
-    /// Whether clients of version 4 may read files from their own caches without asking
+    /// Delegations of clients of version 4: none, or read
     ///
-    /// With read, a client is told before anybody else changes a file that it reads so. Directories take --sole, the
-    /// promise that nobody changes them but through this server.
-    #[arg(long, value_name = "KIND", default_value = "none", action = ArgAction::Set, value_parser = one_of(DELEGATIONS))]
+    /// With read, a client reads a file from its own cache without asking, and is told before anybody else changes the
+    /// file. Directories take --sole, the promise that nobody changes them but through this server.
+    #[arg(long, value_name = "KIND", default_value = "none", action = ArgAction::Set)]
+    #[arg(value_parser = one_of(DELEGATIONS), hide_possible_values = true)]
     pub(crate) delegations: bool,
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory, or half of what is available if that
     /// is less]

@@ -488,6 +488,27 @@ fn posix_locks_take_directories_and_version_4() {
     }
 }
 
+#[test]
+fn delegations_take_version_4_and_the_promise_that_nobody_else_changes_the_files() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let directory = data.to_str().unwrap();
+    for (more, said) in [
+        (&[] as &[&str], "takes --sole, the promise that nobody changes it but through this server"),
+        (&["--sole", "--nfs", "3"], "version 4 has delegations, which --nfs 3 refuses"),
+        (&["--sole", "--posix-locks"], "with --posix-locks, programs of this host use the files"),
+        (&["--sole", "--shared"], "with --shared, another server may serve the files"),
+    ] {
+        let arguments = [&["serve", directory, "--delegations", "read"], more].concat();
+        let refused = crate::server::run(scratch.path(), &arguments);
+        assert!(refused.status.code() == Some(2) && text(&refused).contains(said), "{}", text(&refused));
+    }
+    // Without delegations the promise is one of a mount, as before.
+    let refused = crate::server::run(scratch.path(), &["serve", directory, "--sole"]);
+    assert!(text(&refused).contains("--mount names one"), "{}", text(&refused));
+    Server::start(scratch.path(), &[&data], &["--sole", "--delegations", "read"]).stop();
+}
+
 /// The port of the present server, and who has the lock.
 struct Contended {
     port: AtomicU16,
