@@ -493,11 +493,11 @@ gauges! {
         #[serde(default)]
         locked_ranges: u64 = Now "locked_ranges" "ranges" "" "locked_ranges" "Ranges of bytes that clients of version 4 and programs on a mount have locked.";
         #[serde(default)]
-        delegations: u64 = Now "delegations" "delegations" "" "delegations" "Files that clients of version 4 read from their own caches by a delegation.";
+        delegations: u64 = Now "delegations" "delegations" "" "delegations" "Delegations of clients of version 4.";
         #[serde(default)]
-        delegations_recalled: u64 = Total "delegations_recalled" "delegations" "" "delegations_recalled" "Delegations that were recalled before a change of their files.";
+        delegations_recalled: u64 = Total "delegations_recalled" "delegations" "" "delegations_recalled" "Recalled ones.";
         #[serde(default)]
-        delegations_revoked: u64 = Total "delegations_revoked" "delegations" "" "delegations_revoked" "Delegations that clients did not return within a lease, or whose clients were silent.";
+        delegations_revoked: u64 = Total "delegations_revoked" "delegations" "" "delegations_revoked" "Ones that clients lost.";
         #[serde(default)]
         lock_waiters: u64 = Now "lock_waiters" "programs" "" "lock_waiters" "Programs that wait for a lock.";
         #[serde(default)]
