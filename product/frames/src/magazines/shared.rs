@@ -221,10 +221,10 @@ pub struct Watermarks {
 
 impl Watermarks {
     /// The marks of an arena. Pages cannot use what is free, so the marks are a few batches of reclaim: 64 frames, but
-    /// a 64th of a small arena (8 at least), and a 512th of a large one (8,192 at most). Linux's square root would
+    /// a 64th of a small arena (8 at least), and a 256th of a large one (8,192 at most). Linux's square root would
     /// leave a cache of a few MiB nothing to use. A quarter of that is for writeback's progress.
     pub fn of(frames: u32) -> Self {
-        let low = (frames / 64).min((frames / 512).max(BATCHES)).clamp(8, 8192);
+        let low = (frames / 64).min((frames / 256).max(BATCHES)).clamp(8, 8192);
         Self { min: (low / 4).clamp(4, 1024), low, high: low + low / 2 }
     }
 

@@ -44,14 +44,6 @@ const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
 const OVERWRITTEN: u8 = 1 << 7;
 
-const _: () = assert!(UNREAD << 1 == ODD, "the first use moves the bit");
-
-/// A `uses` byte after the first use.
-#[inline]
-fn first_use(uses: u8) -> u8 {
-    uses & !(UNREAD | HITS) | (uses & UNREAD) << 1 | USED
-}
-
 /// The parity in a `uses` byte.
 #[inline]
 fn parity(uses: u8) -> Parity {
@@ -526,9 +518,12 @@ impl PageTable {
         let uses = &self.record(frame).uses;
         if seen & USED != 0 {
             uses.store((seen | with) + u8::from(seen & COUNTED < COUNTED), Ordering::Relaxed);
-        } else if uses.compare_exchange(seen, first_use(seen) | with, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        } else if uses
+            .compare_exchange(seen, seen & !(UNREAD | HITS) | USED | with, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
             && seen & UNREAD != 0
         {
+            uses.fetch_or(ODD, Ordering::Relaxed);
             let slot = self.record(frame).file.load(Ordering::Relaxed);
             self.unread.used(frame, parity(seen), slot);
         }
