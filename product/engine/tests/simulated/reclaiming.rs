@@ -99,14 +99,6 @@ fn frames_are_freed_before_a_reader_needs_them_except_in_a_small_cache() {
 }
 
 #[test]
-fn a_full_cache_works_with_99_4_hundredths_of_its_frames() {
-    let frames = 1 << 15;
-    let (stalls, free) = stream_through(frames);
-    assert_eq!(stalls, 0, "it never found too few");
-    assert!(free * 166 <= frames, "{free} of {frames} are free");
-}
-
-#[test]
 fn a_reader_that_finds_too_little_recycles_for_microseconds_and_goes_on() {
     let world = World::new(WorldOptions::machine(1, CpuOptions::count(1)));
     let memory = Memory::Whole(4096 * PAGE as u64);

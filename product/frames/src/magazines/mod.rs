@@ -55,15 +55,8 @@ impl Magazines {
     /// All of `frames` are free.
     pub(crate) fn new(frames: u32) -> Self {
         let stashes = if frames < FRAMES_WITH_STASHES { 0 } else { cpu::SLOTS };
-        // At most a 128th of the arena. And at most what reclaim frees ahead of need: frames that were short would stay
-        // short otherwise.
-        let ahead = Watermarks::of(frames).low;
-        Self::with_slots(
-            frames,
-            cpu::SLOTS,
-            stashes,
-            (frames / 128).min(ahead).clamp(1, MAGAZINE_FRAMES as u32) as usize,
-        )
+        // At most a 128th of the arena.
+        Self::with_slots(frames, cpu::SLOTS, stashes, (frames as usize / 128).clamp(1, MAGAZINE_FRAMES))
     }
 
     fn with_slots(frames: u32, slots: usize, stashes: usize, magazine_frames: usize) -> Self {

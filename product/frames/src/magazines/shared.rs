@@ -194,9 +194,6 @@ impl FrameSet {
     }
 }
 
-/// Frames that a large arena has free at least before reclaim begins: two of its batches.
-const BATCHES: u32 = 64;
-
 /// How hard an allocation may try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
@@ -220,12 +217,11 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// The marks of an arena. Pages cannot use what is free, so the marks are a few batches of reclaim: 64 frames, but
-    /// a 64th of a small arena (8 at least), and a 256th of a large one (8,192 at most). Linux's square root would
-    /// leave a cache of a few MiB nothing to use. A quarter of that is for writeback's progress.
+    /// The marks of an arena: 1/256 of the frames is for writeback's progress (4 to 1,024), and readahead stops when
+    /// 1/64 remains (8 to 8,192). Linux's square root would leave a cache of a few MiB nothing to use.
     pub fn of(frames: u32) -> Self {
-        let low = (frames / 64).min((frames / 256).max(BATCHES)).clamp(8, 8192);
-        Self { min: (low / 4).clamp(4, 1024), low, high: low + low / 2 }
+        let low = (frames / 64).clamp(8, 8192);
+        Self { min: (frames / 256).clamp(4, 1024), low, high: low + low / 2 }
     }
 
     /// The number of frames that this effort leaves free.
