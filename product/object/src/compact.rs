@@ -41,7 +41,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                 break;
             }
             match self.rescue(segment).await {
-                // Its directory names no file that still has its bytes: only files that share them do.
+                // The files that the segment names have given its bytes up. Only files that share the bytes use them.
                 Ok(extents) if extents.is_empty() => _ = self.state().damaged.insert(segment),
                 Ok(extents) => rescued.extend(extents),
                 Err(ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_)) => {

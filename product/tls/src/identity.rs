@@ -2,8 +2,8 @@
 //! certificate, for people to read, and the user that a certificate names.
 //!
 //! Owns: reading their PEM text; the checks that certificate, key and authorities fit each other and are valid now;
-//! the search for a name: the common name of the subject, else the first name of a host; the search for a user: the
-//! first user's name among the subject's alternative names.
+//! the search for a name (the common name of the subject, else the first name of a host) and for a user (the first
+//! user's name among the subject's alternative names).
 //! Does not own: the files (the command), trust in a name: only a certificate that was verified has a name worth
 //! reading.
 //! Invariants: an error says which of the three is wrong, and why. An accepted identity serves a handshake. Any bytes

@@ -65,7 +65,7 @@ fn mapped_pages_of_a_file_for_appending_stay_where_they_are() {
     assert_eq!(kernel.read(fh, 0, 1 << 20).unwrap(), [&[2; 4096][..], &[1; 904]].concat());
 }
 
-/// A file with these bytes and an empty one, each as its node and its open file.
+/// Makes a file with these bytes and an empty file. Returns the node and the open file of each.
 fn files() -> (Kernel, [(u64, u64); 2], Vec<u8>) {
     let kernel = Kernel::new();
     let source @ (_, from) = kernel.create(ROOT, "source");

@@ -1,4 +1,4 @@
-//! Read delegations: who gets one, which changes recall it, what a client loses that does not return it.
+//! Read delegations: the clients that get one, the changes that recall it. A client that does not return it loses it.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -8,8 +8,8 @@ use afflux_nfs::ClientMemory;
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{ANONYMOUS, Compound, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{
-    AttributeChange, Caller, CloneSide, Lock, LockFamily, LockHolder, LockMode, LockOwner, Nanos, Reserve, SetTime,
-    Span, XattrChange,
+    AttributeChange, Caller, CloneSide, Lock, LockFamily, LockMode, LockOwner, Nanos, Reserve, SetTime, Span,
+    XattrChange,
 };
 use nfs3_types::nfs3::{
     CREATE3args, CREATE3res, LINK3args, LINK3res, REMOVE3args, REMOVE3res, RENAME3args, RENAME3res, SETATTR3args,
@@ -19,7 +19,7 @@ use nfs3_types::xdr_codec::Opaque;
 
 use crate::compounds::{BOTH, READ, WRITE, ops, root, status};
 use crate::kept::{self, WORDS, memory};
-use crate::locks::List;
+use crate::locks::{List, Programs};
 use crate::peer::{Peer, accepted, call_record, marked};
 use crate::world::{CLIENT, World};
 
@@ -341,23 +341,6 @@ fn a_file_is_not_delegated_that_others_use_otherwise() {
 }
 
 const WRITE_ONLY: (u32, u32) = (WRITE, 0);
-
-/// Programs of this host, as a mount has them.
-struct Programs;
-
-impl LockHolder for Programs {
-    fn has_lapsed(&self, _: Nanos) -> bool {
-        false
-    }
-
-    fn try_revoke(&self, _: Nanos) -> bool {
-        false
-    }
-
-    fn name(&self) -> String {
-        "programs".to_owned()
-    }
-}
 
 /// Has the holder return the file's delegation while another changes the file, and checks that the change waits for it.
 fn recalls(world: &World, holder: &mut Holder, name: &str, change: impl FnOnce() -> bool + Send) {

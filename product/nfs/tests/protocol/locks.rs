@@ -167,7 +167,7 @@ fn a_client_is_shown_with_what_it_has_of_each_file_and_loses_it_with_its_end() {
 }
 
 /// Programs of this host, as a mount has them.
-struct Programs;
+pub(crate) struct Programs;
 
 impl LockHolder for Programs {
     fn has_lapsed(&self, _: Nanos) -> bool {

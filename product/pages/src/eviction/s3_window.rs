@@ -18,8 +18,8 @@
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
-//! If the choice falls on the rule that retains what came first, the pages in fresh and probation are *adopted*: they
-//! go to main, but for as many as the small queues may have. None leaves the cache for that, and none is read. Some go
+//! If the choice falls on the rule *keep*, the pages in fresh and probation are *adopted*. They go to main, but for as
+//! many as the small queues may have. No page leaves the cache for that, and none is read. Some go
 //! with each page that comes; meanwhile victims are found as ever. Under the rule without small queues a page comes to
 //! main, and main's hand takes all hits of a page at once; fresh and probation drain into main.
 //!

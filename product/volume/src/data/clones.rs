@@ -99,9 +99,10 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Makes up to `len` bytes of the target those of the source: by a clone, or else by moving at most `moved_max`
-    /// bytes, up to the source's end and the largest size of the target. Returns how many. Ranges of one file do not
-    /// overlap. `client` is whose reads and writes these are. Waits for reads, and for room in the cache. Not durable.
+    /// Copies up to `len` bytes of the source to the target. The file system shares the bytes if it can; otherwise this
+    /// moves at most `moved_max` bytes. The copy ends at the source's end and at the largest size of the target.
+    /// Returns how many bytes were copied. Ranges of one file do not overlap. The reads and writes count for `client`.
+    /// Waits for reads, and for space in the cache. Not durable.
     ///
     /// # Errors
     /// Those of a read and a write, if no byte was copied before.

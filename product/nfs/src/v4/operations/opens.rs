@@ -229,8 +229,8 @@ fn result_flags<P: Platform>(compound: &Compound<P>) -> u32 {
     OPEN4_RESULT_LOCKTYPE_POSIX | if is_told { OPEN4_RESULT_MAY_NOTIFY_LOCK } else { 0 }
 }
 
-/// The delegation that a granted OPEN gets, or why it gets none. An OPEN that an earlier server has carried out gets
-/// the one that it got then.
+/// The delegation that a granted OPEN gets, or why it gets none. If an earlier server has carried out the OPEN, the
+/// client gets the delegation of that time.
 fn delegation<P: Platform>(
     compound: &Compound<P>,
     arguments: &OpenArgs,

@@ -78,7 +78,7 @@ fn a_machine_is_one_client_from_each_of_its_addresses() {
     assert_eq!(clients.create_session(first, machine(2), 2, SECOND), Err(NfsStatus::StaleClientid), "not proved yet");
     assert_eq!(introduce(&mut clients, 1, machine(2), false), (same, vec![]));
     assert_eq!(clients.create_session(first, machine(2), 2, SECOND), Ok(CreateSessionStep::New));
-    // Another run, another user, a user of this host: each is a client of its own.
+    // Another run, another user and a user of this host are clients of their own.
     for by in [machine(3), (machine(3).0, Some(9)), OTHER_PARTY] {
         let verifier = if by == machine(3) { 2 } else { 1 };
         let other = introduce(&mut clients, verifier, by, false).0.unwrap();
