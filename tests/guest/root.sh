@@ -16,7 +16,8 @@ echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 
 debootstrap --variant=minbase --include="systemd-sysv,udev,kmod,iproute2,procps,busybox-static,cpio,ca-certificates,\
 nfs-common,nfs-kernel-server,rpcbind,autofs,e2fsprogs,xfsprogs,btrfs-progs,dosfstools,exfatprogs,quota,dmsetup,\
-thin-provisioning-tools,fio,git,sqlite3,rsync,strace,python3-minimal,attr,acl,bc,gawk,perl,file,fuse3,libnfs-utils$tls" "$suite" "$root" 1>&2
+thin-provisioning-tools,fio,git,sqlite3,rsync,strace,python3-minimal,attr,acl,bc,gawk,perl,file,fuse3,libnfs-utils,\
+nfs-ganesha,nfs-ganesha-vfs$tls" "$suite" "$root" 1>&2
 
 # The package alone: its dependencies would make an initrd for every machine.
 chroot "$root" sh -ec 'cd /tmp; apt-get -qq update
@@ -54,7 +55,7 @@ chroot "$root" systemctl --quiet enable guest.service
 chroot "$root" systemctl --quiet mask getty@tty1.service serial-getty@ttyS0.service apt-daily.timer apt-daily-upgrade.timer \
     dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-timesyncd.service \
     systemd-networkd-wait-online.service systemd-random-seed.service systemd-pstore.service
-chroot "$root" systemctl --quiet disable nfs-server.service autofs.service rpcbind.service rpcbind.socket nfs-client.target fio.service || true
+chroot "$root" systemctl --quiet disable nfs-server.service nfs-ganesha.service autofs.service rpcbind.service rpcbind.socket nfs-client.target fio.service || true
 rm -rf "$root/etc/dpkg/dpkg.cfg.d/unsafe-io" "$root/usr/share/doc"/* "$root/usr/share/locale"/* "$root/usr/share/man"/* "$root/var/lib/apt/lists"/* "$root/dev"/*
 
 rm -f "$folder/root.img"

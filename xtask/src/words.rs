@@ -119,15 +119,16 @@ xflags::xflags! {
         }
 
         /// Print the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second:
-        /// docs/develop/guest.md. Or print what an NFS server there has left to write at each COMMIT of a copy.
+        /// docs/develop/guest.md. Or print what an NFS server there has left to write at each COMMIT of a copy, or
+        /// the time of programs on a mount of it.
         cmd guest-law {
-            /// stream, at-rate, small-sync, burst or copy (stream)
+            /// stream, at-rate, small-sync, burst, copy or programs (stream)
             optional --load name: Load
-            /// The server of the load copy: knfsd or afflux (knfsd)
+            /// The server of copy and programs: knfsd or afflux; of programs also afflux-async, ganesha, none (knfsd)
             optional --server name: Server
-            /// The program afflux of that load
+            /// The program afflux of these loads
             optional --program file: PathBuf
-            /// The strict limit of the disk's dirty pages of that load, since Linux 6.2 (0: none)
+            /// The strict limit of the disk's dirty pages of copy, since Linux 6.2 (0: none)
             optional --max-bytes n: Number
             /// The release of Debian (bookworm; trixie has Linux 6.12)
             optional --suite name: String
@@ -139,7 +140,7 @@ xflags::xflags! {
             optional --seconds n: Count
             /// The guest's memory in MiB (4096)
             optional --memory mib: Count
-            /// The disk's time for a request of 128 KiB (5242880)
+            /// The disk's time for a request of at most 128 KiB (5242880)
             optional --request-ns n: Number
         }
 
@@ -208,13 +209,17 @@ choice! {
 }
 
 choice! {
-    /// A load that `tests/guest/law/load.py` knows, or the copy of `copy.py`.
-    pub(crate) Load { Stream = "stream", AtRate = "at-rate", SmallSync = "small-sync", Burst = "burst", Copy = "copy" }
+    /// A load that `tests/guest/law/load.py` knows, the copy of `copy.py`, or the programs of `programs.sh`.
+    pub(crate) Load {
+        Stream = "stream", AtRate = "at-rate", SmallSync = "small-sync", Burst = "burst", Copy = "copy", Programs = "programs",
+    }
 }
 
 choice! {
-    /// A server of NFS: Linux's own, or ours.
-    pub(crate) Server { Knfsd = "knfsd", Afflux = "afflux" }
+    /// A server of NFS: Linux's own, ours with durable names or without, or ganesha; none is the file system itself.
+    pub(crate) Server {
+        Knfsd = "knfsd", Afflux = "afflux", AffluxAsync = "afflux-async", Ganesha = "ganesha", None = "none",
+    }
 }
 
 /// Commands whose words after the name, or its first word, are another program's.

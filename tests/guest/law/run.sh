@@ -1,6 +1,6 @@
 # Makes a slow disk whose rate is exact in the guest's time, and runs the load. `law=NAME=VALUE,...` of the kernel's command line gives
-# `load`, `seconds`, `rate` (0: full speed), `dirty_bytes` (0: the kernel's ratios) and `request_ns`. The load `copy` has more
-# (`copy.sh`).
+# `load`, `seconds`, `rate` (0: full speed), `dirty_bytes` (0: the kernel's ratios) and `request_ns`. The loads `copy`
+# and `programs` have more (`copy.sh`, `programs.sh`).
 #
 # The disk is a null_blk that takes one request of 128 KiB at a time, each for `request_ns`, and keeps no bytes. So the file
 # system's metadata, packed at its front, lie on a second null_blk in memory without a delay. The load `burst` has another such
@@ -76,5 +76,6 @@ echo "# hz: $hz"
 export PYTHONHASHSEED=0
 case $load in
     copy) . /tmp/copy.sh ;;
+    programs) . /tmp/programs.sh ;;
     *) python3 /tmp/load.py "$load" "$seconds" "$rate" "$hz" ;;
 esac

@@ -10,6 +10,7 @@ use std::mem;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::callbacks::{Callback, is_callback};
 use crate::wire::{Fields, Malformed, Results};
 
 /// NFS version 3: program and version.
@@ -150,6 +151,9 @@ impl Envelope {
     }
 }
 
+/// The status with which a client answers a call of the server; none is silence.
+pub type Answering = Box<dyn FnMut(&Callback) -> Option<u32> + Send>;
+
 /// A connection to a server of NFS and MOUNT on one port.
 pub struct Client {
     pub(crate) socket: BufReader<TcpStream>,
@@ -158,6 +162,7 @@ pub struct Client {
     /// here.
     mark: Vec<u8>,
     record: Vec<u8>,
+    answering: Option<Answering>,
 }
 
 impl Client {
@@ -173,7 +178,7 @@ impl Client {
         let seed = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
         let xid = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
         let socket = BufReader::with_capacity(READ_BYTES, socket);
-        Ok(Self { socket, envelope: Envelope::new(xid), mark: Vec::new(), record: Vec::new() })
+        Ok(Self { socket, envelope: Envelope::new(xid), mark: Vec::new(), record: Vec::new(), answering: None })
     }
 
     /// Sets the caller of further calls; `None` is AUTH_NONE.
@@ -250,10 +255,25 @@ impl Client {
         Ok(self.socket.get_mut().write_all(bytes)?)
     }
 
+    /// Has [`Client::receive`] answer the calls of the server that come before a reply.
+    pub fn answer_calls(&mut self, answering: Answering) {
+        self.answering = Some(answering);
+    }
+
     /// Receives the next reply, to any call.
     pub fn receive(&mut self) -> Result<Reply, Error> {
-        let record = self.receive_raw()?;
-        read_reply(&record)
+        loop {
+            let record = self.receive_raw()?;
+            let Some(answering) = self.answering.as_mut().filter(|_| is_callback(&record)) else {
+                return read_reply(&record);
+            };
+            let call = Callback::read(&record)?;
+            if let Some(status) = answering(&call) {
+                let answer = call.answer(status);
+                let mark = (LAST_FRAGMENT | answer.len() as u32).to_be_bytes();
+                self.send_raw(&[&mark[..], &answer].concat())?;
+            }
+        }
     }
 
     /// Receives the next reply's record without its mark.

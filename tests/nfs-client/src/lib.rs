@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+pub mod callbacks;
 pub mod check;
 mod connection;
 mod load;
@@ -21,7 +22,7 @@ mod transfer;
 mod wire;
 
 pub use call::{Answer, Call};
-pub use connection::{Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply, take_record};
+pub use connection::{Answering, Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply, take_record};
 pub use load::{Kind, Load, Report, Sending};
 pub use nfs3_types::nfs3::{WRITE3resok, fattr3, ftype3, nfstime3, stable_how, wcc_data, writeverf3};
 pub use procedures::{Change, Creation, Node, TimeChange};

@@ -13,8 +13,7 @@ pub const NFS_4: (u32, u32) = (100_003, 4);
 /// The program by which servers call this client.
 pub const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 
-/// A stateid: its sequence number and its other bytes.
-pub type Stateid = (u32, [u8; 12]);
+pub use crate::wire::Stateid;
 
 /// A share reservation: access and denials, 1 for reading and 2 for writing.
 pub type ShareReservation = (u32, u32);
@@ -340,13 +339,25 @@ impl Session {
         Self::begin_with_slots(client, owner, minor, 8)
     }
 
+    /// As [`Session::begin`], with a back channel: the client answers calls of the server.
+    pub fn begin_with_back_channel(client: Client, owner: &[u8], minor: u32) -> Result<Self, Error> {
+        const BACK_CHANNEL: u32 = 2;
+        let mut session = Self::begin_with(client, owner, minor, 8, BACK_CHANNEL)?;
+        expect(&session.call(Compound::default().reclaim_complete())?, "RECLAIM_COMPLETE")?;
+        Ok(session)
+    }
+
     /// As [`Session::begin_reclaiming`], with this number of slots.
-    pub fn begin_with_slots(mut client: Client, owner: &[u8], minor: u32, slots: u32) -> Result<Self, Error> {
+    pub fn begin_with_slots(client: Client, owner: &[u8], minor: u32, slots: u32) -> Result<Self, Error> {
+        Self::begin_with(client, owner, minor, slots, 0)
+    }
+
+    fn begin_with(mut client: Client, owner: &[u8], minor: u32, slots: u32, flags: u32) -> Result<Self, Error> {
         let known = compound(&mut client, minor, &Compound::default().exchange_id(owner, *b"verifier", 0))?;
         let mut reader = expect(&known, "EXCHANGE_ID")?;
         reader.next_result()?;
         let (number, sequence) = (reader.u64()?, reader.u32()?);
-        let wanted = Compound::default().create_session(number, sequence, 16, slots);
+        let wanted = Compound::default().create_session_with(number, sequence, 16, slots, flags);
         let made = compound(&mut client, minor, &wanted)?;
         let mut reader = expect(&made, "CREATE_SESSION")?;
         reader.next_result()?;

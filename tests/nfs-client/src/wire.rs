@@ -20,6 +20,9 @@ impl From<nfs3_types::xdr_codec::Error> for Malformed {
     }
 }
 
+/// A stateid: its sequence number and its other bytes.
+pub type Stateid = (u32, [u8; 12]);
+
 /// Arguments under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Fields(pub Vec<u8>);

@@ -29,7 +29,7 @@ const TIME_MAX: &str = "1800";
 const KERNEL_WORDS: &str = "console=ttyS0 panic=-1 quiet mitigations=off no_timer_check tsc=reliable";
 
 /// The files of `tests/guest/law`, by their names in the guest's root.
-const FILES: [&str; 5] = ["init", "run.sh", "load.py", "copy.sh", "copy.py"];
+const FILES: [&str; 6] = ["init", "run.sh", "load.py", "copy.sh", "copy.py", "programs.sh"];
 
 /// The guest's memory in MiB, and the load's parameters with their names.
 type Parameters = (u64, Vec<(&'static str, String)>);
@@ -46,6 +46,8 @@ fn parameters(words: &GuestLaw) -> Parameters {
     ];
     if kind == Load::Copy {
         load.push(("max_bytes", number(words.max_bytes)));
+    }
+    if matches!(kind, Load::Copy | Load::Programs) {
         load.push(("server", words.server.unwrap_or(Server::Knfsd).word().to_owned()));
     }
     (words.memory.map_or(4096, |mib| mib.0), load)
@@ -72,7 +74,14 @@ pub(crate) fn run(words: &GuestLaw) -> Result<()> {
         ensure!(stripped.success(), "{} is no program", program.display());
         files.push(("afflux", fs::read(place).context("the program")?));
     }
-    ensure!(words.server != Some(Server::Afflux) || words.program.is_some(), "--server afflux needs --program FILE");
+    let is_ours = matches!(words.server, Some(Server::Afflux | Server::AffluxAsync));
+    ensure!(
+        !is_ours || words.program.is_some(),
+        "--server {} needs --program FILE",
+        words.server.unwrap_or(Server::Afflux).word()
+    );
+    let is_of_copy = matches!(words.server, None | Some(Server::Knfsd | Server::Afflux));
+    ensure!(words.load != Some(Load::Copy) || is_of_copy, "the servers of --load copy are knfsd and afflux");
     let mut initrd = fs::read(root.join("initrd")).context("the initrd")?;
     archive::append(&mut initrd, &files);
     let place = scratch.path().join("initrd");
@@ -80,7 +89,7 @@ pub(crate) fn run(words: &GuestLaw) -> Result<()> {
     let said = machine(&load, &root, &place).env("TMPDIR", scratch.path()).output().context("QEMU")?;
     let said = String::from_utf8_lossy(&said.stdout).replace('\r', "");
     let table: String = said.lines().filter(|line| is_of_table(line)).map(|line| format!("{line}\n")).collect();
-    ensure!(table.contains("_ms: "), "the guest ended without a table:\n{said}");
+    ensure!(table.contains("_ms: ") || table.contains("_us: "), "the guest ended without a table:\n{said}");
     print!("{}{table}", head(&load));
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use afflux_nfs::ClientMemory;
 use afflux_nfs_client::Client;
+use afflux_nfs_client::callbacks::{Callback, is_callback};
 use afflux_nfs_client::sessions::{ANONYMOUS, Compound, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{
     AttributeChange, Caller, CloneSide, Lock, LockFamily, LockMode, LockOwner, Nanos, Reserve, SetTime, Span,
@@ -42,43 +43,6 @@ pub(crate) fn delegating(recall_ns: u64, fill: impl FnOnce(&Path)) -> World {
 
 fn with_files(names: &[&str]) -> impl FnOnce(&Path) {
     move |path| names.iter().for_each(|name| std::fs::write(path.join(name), "before").unwrap())
-}
-
-/// A call of the server to a client.
-pub(crate) struct Callback {
-    number: [u8; 4],
-    /// CB_SEQUENCE's session and number.
-    sequence: Vec<u8>,
-    /// The stateid and the handle of CB_RECALL.
-    pub(crate) recalled: Option<(Stateid, Vec<u8>)>,
-}
-
-impl Callback {
-    fn read(record: &[u8]) -> Self {
-        let word = |at: usize| u32::from_be_bytes(*record[at..].first_chunk().unwrap());
-        // Two empty authentications, an empty tag, the minor version, the identification of 4.0, the count.
-        let count = word(4 + 6 * 4 + 4 * 4 - 4 + 3 * 4);
-        let at = 56;
-        assert_eq!(word(at), 11, "CB_SEQUENCE");
-        let sequence = record[at + 4..at + 24].to_vec();
-        let recall = at + 4 + 16 + 5 * 4;
-        let recalled = (count == 2).then(|| {
-            assert_eq!(word(recall), 4, "CB_RECALL");
-            let stateid = (word(recall + 4), *record[recall + 8..].first_chunk().unwrap());
-            let len = word(recall + 24) as usize;
-            (stateid, record[recall + 28..recall + 28 + len].to_vec())
-        });
-        Self { number: *record.first_chunk().unwrap(), sequence, recalled }
-    }
-
-    /// The answer, with the status of CB_RECALL if there was one.
-    fn answer(&self, status: u32) -> Vec<u8> {
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
-        let count = 1 + u32::from(self.recalled.is_some());
-        let recall = if self.recalled.is_some() { words(&[4, status]) } else { Vec::new() };
-        let head = words(&[1, 0, 0, 0, 0, status, 0, count, 11, 0]);
-        [&self.number[..], &head, &self.sequence, &words(&[0, 0, 0]), &recall].concat()
-    }
 }
 
 /// A client with a back channel, which answers calls when the test says so.
@@ -147,9 +111,9 @@ impl Holder {
         loop {
             let mut reply = None;
             for record in self.peer.records() {
-                match record[4..8] {
-                    [0, 0, 0, 0] => self.calls.push_back(Callback::read(&record)),
-                    _ => reply = Some(accepted(&record).1),
+                match is_callback(&record) {
+                    true => self.calls.push_back(Callback::read(&record).unwrap()),
+                    false => reply = Some(accepted(&record).1),
                 }
             }
             if let Some(reply) = reply {
@@ -176,7 +140,7 @@ impl Holder {
                 return call;
             }
             let records = self.peer.records();
-            self.calls.extend(records.iter().map(|record| Callback::read(record)));
+            self.calls.extend(records.iter().map(|record| Callback::read(record).unwrap()));
         }
     }
 

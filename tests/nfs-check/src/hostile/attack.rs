@@ -6,16 +6,22 @@
 
 use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, NFS_4, Session};
 use afflux_nfs_client::{Client, Error, User};
 
+use super::conflicts;
 use crate::random::Random;
 
 /// The longest wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const COPY: u32 = 60;
+const DELAY: u32 = 10_008;
+const BAD_STATEID: u32 = 10_025;
+/// OPEN for reading, with a wish for a delegation.
+const WANTS_READ: (u32, u32) = (0x101, 0);
+const OWN_FILES: u64 = 500;
 const MIB: usize = 1 << 20;
 const BIG_MIB: usize = 16;
 
@@ -38,11 +44,13 @@ pub enum Attack {
     Resets,
     /// Listings of a large directory.
     Listings,
+    /// Read delegations of an honest user's files and of many own ones, of which none is returned.
+    Delegations,
 }
 
 impl Attack {
     /// Each kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Garbage,
         Self::LockOwners,
         Self::Opens,
@@ -51,6 +59,7 @@ impl Attack {
         Self::Removals,
         Self::Resets,
         Self::Listings,
+        Self::Delegations,
     ];
 
     /// The word for people and programs.
@@ -64,6 +73,7 @@ impl Attack {
             Self::Removals => "removals",
             Self::Resets => "resets",
             Self::Listings => "listings",
+            Self::Delegations => "delegations",
         }
     }
 
@@ -131,6 +141,7 @@ impl<'a> Hostile<'a> {
             Attack::Removals => self.remove(goes_on),
             Attack::Resets => self.reset(goes_on),
             Attack::Listings => self.list(goes_on),
+            Attack::Delegations => self.hold(random, goes_on),
         }
     }
 
@@ -247,6 +258,32 @@ impl<'a> Hostile<'a> {
         }
         while goes_on() {
             self.call(&self.directory.clone().list(0, 1 << 20, &[!(1 << 11), 0xffff]))?;
+        }
+        Ok(())
+    }
+
+    /// A client that answers a recall with success, with a refusal or not at all, and returns nothing. It ends without
+    /// a word.
+    fn hold(&mut self, random: &mut Random, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
+        let (life, mut draws) = (Instant::now() + Duration::from_secs(random.below(60)), Random::new(random.next()));
+        let mut client = connect(self.nfs, self.user)?;
+        client.answer_calls(Box::new(move |call| match call.recalled {
+            None => Some(0),
+            Some(_) => [Some(0), Some(DELAY), Some(BAD_STATEID), None][draws.below(4) as usize],
+        }));
+        let name = random.next().to_be_bytes();
+        self.session = Session::begin_with_back_channel(client, &name, 2)?;
+        for number in 0..OWN_FILES {
+            let made = self.directory.clone().open((3, 0), b"maker", format!("own-{number}").as_bytes(), true);
+            self.call(&made.close(CURRENT))?;
+        }
+        while goes_on() && Instant::now() < life {
+            let shared = conflicts::name(random.below(conflicts::SHARED));
+            let honest = Compound::default().put_root().lookup(b"honest");
+            self.call(&honest.open(WANTS_READ, b"holder", shared.as_bytes(), false).close(CURRENT))?;
+            let own = format!("own-{}", random.below(OWN_FILES));
+            self.call(&self.directory.clone().open(WANTS_READ, b"holder", own.as_bytes(), false).close(CURRENT))?;
+            thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }

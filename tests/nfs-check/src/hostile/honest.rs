@@ -1,7 +1,7 @@
 //! Honest clients: usual calls one after the other, each timed, each answer checked.
 //!
 //! Owns: the calls, the times of their answers, the directories of a run.
-//! Does not own: hostile clients (`attack`).
+//! Does not own: hostile clients (`attack`), changes of files that others may have delegated (`conflicts`).
 //! Invariants: DELAY is no answer: the call is sent again, and its time goes on. Every other status but OK is an error.
 
 use std::net::SocketAddr;
@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// A server keeps a client for its lease: the honest ones are few.
 const NEW_SESSION_TURNS: u64 = 64;
 const BLOCK: usize = 4096;
+pub(super) const OTHER_BYTES: Error =
+    Error::Status { procedure: "READ of other bytes than the last WRITE's", status: 0 };
 /// Attributes: type, change, size, fileid.
 const USUAL: u32 = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 20;
 
@@ -36,10 +38,13 @@ pub enum AskedKind {
     Lock,
     /// A new client with a session.
     NewSession,
+    /// WRITE of a file that hostile clients may have delegated. It waits for the end of a dead client's lease.
+    Conflict,
 }
 
 impl AskedKind {
-    const ALL: [Self; 6] = [Self::Attributes, Self::Read, Self::Write, Self::OpenClose, Self::Lock, Self::NewSession];
+    /// The kinds that nobody may delay.
+    const OWN: [Self; 6] = [Self::Attributes, Self::Read, Self::Write, Self::OpenClose, Self::Lock, Self::NewSession];
 
     /// The word for people and programs.
     pub fn word(self) -> &'static str {
@@ -50,6 +55,7 @@ impl AskedKind {
             Self::OpenClose => "open-close",
             Self::Lock => "lock",
             Self::NewSession => "new-session",
+            Self::Conflict => "conflict",
         }
     }
 }
@@ -59,7 +65,7 @@ impl AskedKind {
 pub struct Asked {
     /// The kind.
     pub kind: AskedKind,
-    times: Vec<Duration>,
+    pub(super) times: Vec<Duration>,
 }
 
 impl Asked {
@@ -99,9 +105,9 @@ pub(super) fn ask(
     directory: &[u8],
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Vec<Asked>, Error> {
-    let mut asks = Honest { nfs, user, directory, session: begin(nfs, user, 0)?, file: Vec::new(), turns: 0 };
+    let mut asks = Honest::begin(nfs, user, directory, b"0")?;
     asks.make()?;
-    let mut asked = AskedKind::ALL.map(|kind| Asked { kind, times: Vec::new() });
+    let mut asked = AskedKind::OWN.map(|kind| Asked { kind, times: Vec::new() });
     while goes_on() {
         let has_new_session = asks.turns.is_multiple_of(NEW_SESSION_TURNS);
         let is_due = |kind| kind != AskedKind::NewSession || has_new_session;
@@ -116,12 +122,12 @@ pub(super) fn ask(
     Ok(asked.into())
 }
 
-fn begin(nfs: SocketAddr, user: u32, number: u64) -> Result<Session, Error> {
+fn begin(nfs: SocketAddr, user: u32, name: &[u8]) -> Result<Session, Error> {
     let mut client = Client::connect(nfs)?;
     client.set_user(Some(User { uid: user, gid: user }));
-    let name = format!("honest {} {number}", std::process::id());
+    let name = [format!("honest {} ", std::process::id()).as_bytes(), name].concat();
     loop {
-        match Session::begin(client, name.as_bytes(), 2) {
+        match Session::begin(client, &name, 2) {
             Err(Error::Status { status: DELAY, .. }) => thread::sleep(DELAY_PAUSE),
             Err(error) => return Err(error),
             Ok(mut session) => {
@@ -134,7 +140,7 @@ fn begin(nfs: SocketAddr, user: u32, number: u64) -> Result<Session, Error> {
     }
 }
 
-struct Honest<'a> {
+pub(super) struct Honest<'a> {
     nfs: SocketAddr,
     user: u32,
     directory: &'a [u8],
@@ -143,7 +149,12 @@ struct Honest<'a> {
     turns: u64,
 }
 
-impl Honest<'_> {
+impl<'a> Honest<'a> {
+    /// A client of this name.
+    pub(super) fn begin(nfs: SocketAddr, user: u32, directory: &'a [u8], name: &[u8]) -> Result<Self, Error> {
+        Ok(Self { nfs, user, directory, session: begin(nfs, user, name)?, file: Vec::new(), turns: 0 })
+    }
+
     fn make(&mut self) -> Result<(), Error> {
         let opened = Compound::default().put(self.directory).open((3, 0), b"maker", b"file", true).get_handle();
         let made = self.call(&opened)?;
@@ -159,7 +170,7 @@ impl Honest<'_> {
     }
 
     /// A compound that succeeds, and is sent again after each DELAY.
-    fn call(&mut self, operations: &Compound) -> Result<Outcome, Error> {
+    pub(super) fn call(&mut self, operations: &Compound) -> Result<Outcome, Error> {
         loop {
             let outcome = self.session.call(operations.clone())?;
             if outcome.status != DELAY {
@@ -179,7 +190,7 @@ impl Honest<'_> {
                 let read = self.call(&on_file.read(ANONYMOUS, 0, BLOCK as u32))?;
                 match read.results.ends_with(&[byte.wrapping_sub(1); BLOCK]) || self.turns == 0 {
                     true => Ok(()),
-                    false => Err(Error::Status { procedure: "READ of other bytes than the last WRITE's", status: 0 }),
+                    false => Err(OTHER_BYTES),
                 }
             }
             AskedKind::Write => {
@@ -195,9 +206,10 @@ impl Honest<'_> {
                 self.call(&again.close(CURRENT)).map(drop)
             }
             AskedKind::NewSession => {
-                self.session = begin(self.nfs, self.user, 1 + self.turns)?;
+                self.session = begin(self.nfs, self.user, (1 + self.turns).to_string().as_bytes())?;
                 Ok(())
             }
+            AskedKind::Conflict => unreachable!("`conflicts` makes these"),
         }
     }
 }

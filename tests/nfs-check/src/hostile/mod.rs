@@ -1,11 +1,13 @@
 //! Hostile clients of version 4.2 beside honest ones, on a running server.
 //!
 //! Owns: the threads of all clients, their users, the run's length.
-//! Does not own: the calls of hostile clients (`attack`), the calls of honest ones and the times of answers (`honest`).
+//! Does not own: the calls of hostile clients (`attack`), the calls of honest ones and the times of answers (`honest`,
+//! `conflicts`).
 //! Invariants: each kind of hostile client has its own user, and the server sees its sockets as that user's. A run ends
 //! when its time is over: no hostile client waits for ever.
 
 mod attack;
+mod conflicts;
 mod honest;
 
 use std::net::SocketAddr;
@@ -46,9 +48,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The longest time that an honest client waited for an answer.
+    /// The longest time that an honest client waited for an answer that nobody may delay.
     pub fn longest(&self) -> Duration {
-        self.asked.iter().map(Asked::longest).max().unwrap_or_default()
+        self.asked
+            .iter()
+            .filter(|asked| asked.kind != AskedKind::Conflict)
+            .map(Asked::longest)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// The longest time of a change of a file that others may have delegated.
+    pub fn longest_conflict(&self) -> Duration {
+        self.asked
+            .iter()
+            .filter(|asked| asked.kind == AskedKind::Conflict)
+            .map(Asked::longest)
+            .max()
+            .unwrap_or_default()
     }
 }
 
@@ -64,6 +81,10 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let has_failed = AtomicBool::new(false);
     let goes_on = || Instant::now() < ends && !has_failed.load(Ordering::Relaxed);
     let answers = Attack::ALL.map(|_| AtomicU64::new(0));
+    let failing = |failure: Failure| {
+        has_failed.store(true, Ordering::Relaxed);
+        failure
+    };
     let asked = thread::scope(|scope| {
         for (kind, answers) in Attack::ALL.into_iter().zip(&answers) {
             scope.spawn(move || {
@@ -71,15 +92,21 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
                 as_user(user_of(kind)).map(|()| kind.run(plan.nfs, plan.seed, user_of(kind), &goes_on, &answered))
             });
         }
-        let asked = scope
-            .spawn(|| {
-                as_user(HONEST_USER).map_err(host("another user's number"))?;
-                honest::ask(plan.nfs, HONEST_USER, &directory, &goes_on).map_err(call("an honest client"))
-            })
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        has_failed.store(asked.is_err(), Ordering::Relaxed);
-        asked
+        let changes = scope.spawn(|| {
+            as_user(HONEST_USER).map_err(host("another user's number")).map_err(failing)?;
+            conflicts::change(plan.nfs, HONEST_USER, &directory, &goes_on)
+                .map_err(call("an honest client's change"))
+                .map_err(failing)
+        });
+        let asked = scope.spawn(|| {
+            as_user(HONEST_USER).map_err(host("another user's number")).map_err(failing)?;
+            honest::ask(plan.nfs, HONEST_USER, &directory, &goes_on).map_err(call("an honest client")).map_err(failing)
+        });
+        let asked = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let times = changes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let mut asked = asked?;
+        asked.push(Asked { kind: AskedKind::Conflict, times });
+        Ok::<_, Failure>(asked)
     })?;
     let answers = answers.map(AtomicU64::into_inner);
     Ok(Outcome { asked, attacks: Attack::ALL.into_iter().zip(answers).collect() })
