@@ -62,6 +62,8 @@ pub struct ObjectVolume<O, R, C> {
     pub(crate) broken: Broken,
     pub(crate) joints: Arc<Joints>,
     header: VolumeHeader,
+    /// The features that the header has in the records.
+    features: TaskMutex<u64>,
     verifier: u64,
     state: Mutex<VolumeState>,
     /// One range at a time is shared.
@@ -121,13 +123,14 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         let lineage = Lineage { verifier, is_clean: false };
         let mut batch = vec![RecordChange::Put(Lineage::KEY.to_vec(), lineage.encode())];
         let is_new = header.is_none();
-        let header = match header {
+        let (header, features) = match header {
             Some(value) => VolumeHeader::decode(&value)?,
             None => {
-                batch.push(RecordChange::Put(VolumeHeader::KEY.to_vec(), fresh.header.encode()));
-                fresh.header
+                batch.push(RecordChange::Put(VolumeHeader::KEY.to_vec(), fresh.header.encode(0)));
+                (fresh.header, 0)
             }
         };
+        let features = TaskMutex::new(features);
         let is_last = |writer: EndedWriter| {
             writer.epoch.checked_add(1) == Some(records.epoch())
                 && last.is_some_and(|last| last.verifier == writer.verifier)
@@ -146,6 +149,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             broken,
             joints,
             header,
+            features,
             verifier,
             state,
             sharing,
@@ -166,7 +170,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// If there is no volume, or it is damaged or of a newer format.
     pub async fn open_view(objects: O, records: R, clock: C, limits: VolumeLimits) -> Result<Self, ObjectVolumeError> {
         let header = get(&records, VolumeHeader::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
-        let header = VolumeHeader::decode(&header)?;
+        let (header, features) = VolumeHeader::decode(&header)?;
+        let features = TaskMutex::new(features);
         let lineage = get(&records, Lineage::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
         let verifier = Lineage::decode(&lineage)?.verifier;
         let (broken, joints, state) = (Broken::default(), Arc::default(), Mutex::default());
@@ -180,6 +185,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             broken,
             joints,
             header,
+            features,
             verifier,
             state,
             sharing,
@@ -212,6 +218,22 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// The identity of the volume and the key of its handles.
     pub fn header(&self) -> &VolumeHeader {
         &self.header
+    }
+
+    /// Names a feature in the header, before the first record that needs it. Programs that do not know the feature
+    /// refuse the volume from then on. Durable at the return.
+    ///
+    /// # Errors
+    /// If a later writer took over, or this is a view.
+    pub(crate) async fn begin_feature(&self, feature: u64) -> Result<(), ObjectVolumeError> {
+        let mut features = self.features.lock().await;
+        if *features & feature == 0 {
+            let value = self.header.encode(*features | feature);
+            let change = RecordChange::Put(VolumeHeader::KEY.to_vec(), value);
+            self.records.durable(self.records.apply(vec![change])?).await?;
+            *features |= feature;
+        }
+        Ok(())
     }
 
     /// Whether the opening waited until no earlier writer may answer.

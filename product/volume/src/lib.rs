@@ -54,9 +54,9 @@ pub use tree::attributes::{
 };
 pub use tree::caller::{Before, Caller, ChangeNote, Changer, Credentials, PersistedChange};
 pub use tree::directory::{
-    Change, ChangedAttributes, Created, DEFAULT_ACL, DeviceFactory, Directory, Export, Found, Identified, Joint,
-    Linked, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space,
-    SpecialKind, Stable, Unnamed, XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange,
+    ACCESS_ACL, Change, ChangedAttributes, Created, DEFAULT_ACL, DeviceFactory, Directory, Export, Found, Identified,
+    Joint, Linked, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek,
+    Space, SpecialKind, Stable, Unnamed, XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::listing::Window;

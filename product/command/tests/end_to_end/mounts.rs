@@ -486,45 +486,53 @@ fn shows_foreign_bytes(flags: &[&str]) {
     mounted.stop();
 }
 
-#[test]
-fn a_changed_access_control_list_counts_for_another_user() {
-    if !can_mount() || !crate::scratch::can_be_several_users() {
-        return;
+/// Whether a test can set lists here, and act as their users.
+pub(crate) fn can_set_lists() -> bool {
+    let missing = ["setfacl", "setfattr"].into_iter().find(|it| Command::new(it).arg("--version").output().is_err());
+    if let Some(program) = missing {
+        afflux_scratch::skipped!("{program} is not installed");
     }
-    for program in ["setfacl", "setfattr"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            afflux_scratch::skipped!("{program} is not installed");
-            return;
-        }
-    }
-    let scratch = Scratch::new();
-    let (data, point) = apart(&scratch);
-    let mounted = Mounted::start(scratch.path(), &data, &point);
-    fs::set_permissions(&point, Permissions::from_mode(0o755)).unwrap();
+    missing.is_none() && can_mount() && crate::scratch::can_be_several_users()
+}
+
+/// What a shell below the mount says to user 4444.
+pub(crate) fn says_to_user(script: &str, point: &Path) -> String {
+    let arguments = ["--reuid=4444", "--regid=4444", "--clear-groups", "sh", "-c", script];
+    text(&Command::new("setpriv").args(arguments).current_dir(point).output().unwrap())
+}
+
+/// Lists on a mount of any source count, come back, and bound new modes.
+pub(crate) fn check_lists(mounted: &Mounted, point: &Path) {
+    fs::set_permissions(point, Permissions::from_mode(0o755)).unwrap();
     fs::write(mounted.path("file"), "text").unwrap();
     fs::set_permissions(mounted.path("file"), Permissions::from_mode(0o600)).unwrap();
-    let user = |script: &str| {
-        let arguments = ["--reuid=4444", "--regid=4444", "--clear-groups", "sh", "-c", script];
-        text(&Command::new("setpriv").args(arguments).current_dir(&point).output().unwrap())
-    };
+    let user = |script: &str| says_to_user(script, point);
     assert!(user("cat file").contains("Permission denied"));
     assert!(user("setfacl -m u:4444:r file").contains("not permitted"), "only the owner changes the list");
-    assert_eq!(text(&shell("setfacl -m u:4444:r file", &point)), "");
+    assert_eq!(text(&shell("setfacl -m u:4444:r file", point)), "");
     assert_eq!(user("cat file"), "text");
     assert!(user("echo x >> file").contains("Permission denied"));
     let listed = user("getfacl -n --omit-header file");
     assert!(listed.contains("user:4444:r--") && listed.contains("mask::r--"), "{listed}");
     assert_eq!(fs::metadata(mounted.path("file")).unwrap().mode() & 0o777, 0o640, "the mask is the group's bits");
-    assert_eq!(text(&shell("setfacl -b file; chmod 600 file", &point)), "");
+    assert_eq!(text(&shell("setfacl -b file; chmod 600 file", point)), "");
     assert!(user("cat file").contains("Permission denied"));
-    assert_eq!(
-        text(&shell("setfattr -n user.a -v value file; getfattr -n user.a --only-values file", &point)),
-        "value"
-    );
+    assert_eq!(text(&shell("setfattr -n user.a -v value file; getfattr -n user.a --only-values file", point)), "value");
     // The umask bounds a new mode, or the directory's list does.
     let made = "umask 027; mkdir plain listed; echo > plain/a; setfacl -d -m u:4444:rw,g::rw,m::rw,o::- listed; \
                 echo > listed/a; setfacl -b -k listed; echo > listed/b; stat -c %a plain/a listed/a listed/b";
-    assert_eq!(text(&shell(made, &point)), "640\n660\n640\n");
+    assert_eq!(text(&shell(made, point)), "640\n660\n640\n");
+}
+
+#[test]
+fn a_changed_access_control_list_counts_for_another_user() {
+    if !can_set_lists() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (data, point) = apart(&scratch);
+    let mounted = Mounted::start(scratch.path(), &data, &point);
+    check_lists(&mounted, &point);
     mounted.stop();
     assert!(text(&shell("getfattr -d file", &data)).contains("user.a=\"value\""));
 }

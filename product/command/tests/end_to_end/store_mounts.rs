@@ -13,6 +13,7 @@ use rustix::fs::{
 
 use crate::client::Client;
 use crate::mounted::{Mounted, NOT_CONNECTED, can_mount, is_mounted, shell};
+use crate::mounts::{can_set_lists, check_lists, says_to_user};
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, text};
 
@@ -72,6 +73,31 @@ fn a_volume_in_a_store_is_mounted_with_all_that_programs_use() {
     assert_eq!(fs::read_to_string(mounted.path("named")).unwrap(), "named later");
     assert!(fs::metadata(mounted.path("sparse")).unwrap().blocks() <= 32);
     assert!(!mounted.path("gone").exists());
+    mounted.stop();
+}
+
+// rule: access control lists of a volume in a store count on its mount, also those of an earlier server
+// kept in: `product/object/src/tree/acl.rs`
+#[test]
+fn access_control_lists_of_a_store_count_on_its_mount_as_those_of_a_host() {
+    if !can_set_lists() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (store, point) = places(&scratch);
+    let mounted = Mounted::start(scratch.path(), &store, &point);
+    check_lists(&mounted, &point);
+    let shared =
+        "mkdir -m 700 shared; setfacl -d -m u:4444:rwx shared; setfacl -m u:4444:rx shared; echo text > shared/a";
+    assert_eq!(text(&shell(shared, &point)), "");
+    mounted.stop();
+    let mounted = Mounted::start(scratch.path(), &store, &point);
+    assert_eq!(says_to_user("cat shared/a", &point), "text\n");
+    assert!(says_to_user("echo > shared/b", &point).contains("Permission denied"), "it may not add names");
+    assert_eq!(
+        text(&shell("cd shared; getfacl -cn a | grep 4444; getfattr -m - a", &point)).lines().next(),
+        Some("user:4444:rwx\t#effective:rw-")
+    );
     mounted.stop();
 }
 

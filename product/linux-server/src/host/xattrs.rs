@@ -6,7 +6,7 @@
 
 use std::os::fd::AsRawFd;
 
-use afflux_volume::{DEFAULT_ACL, VolumeError, XATTR_BYTES_MAX, XattrChange};
+use afflux_volume::{ACCESS_ACL, DEFAULT_ACL, VolumeError, XATTR_BYTES_MAX, XattrChange};
 use bytes::Bytes;
 use rustix::fs::{XattrFlags, getxattr, getxattr_query, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
@@ -15,9 +15,6 @@ use super::Core;
 use super::acting::Acting;
 use super::calls::error_of;
 use super::node::HostNode;
-
-/// The list that bounds who may use the object; the kernel makes it and the mode agree.
-const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
 /// A path to the object of a descriptor. It leads to the object itself, also to a symbolic link's.
 fn path_of(node: &HostNode) -> String {
@@ -71,8 +68,9 @@ impl Core {
         };
         let set = || setxattr(path_of(node), name, value, flags);
         acting.call(|| {
-            // A new list may take the setgid bit from one who is not in the file's group.
-            let set = if name == ACCESS_LIST { acting.call_in_group(node.stat()?.gid, set) } else { set() };
+            // The kernel makes a list and the mode agree. A new list may take the setgid bit from one who is not in the
+            // file's group.
+            let set = if name == ACCESS_ACL { acting.call_in_group(node.stat()?.gid, set) } else { set() };
             set.map_err(|errno| match errno {
                 Errno::TOOBIG | Errno::RANGE => VolumeError::ValueTooLong { bytes: value.len() },
                 errno => error_of(errno),

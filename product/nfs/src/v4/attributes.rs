@@ -322,7 +322,7 @@ pub(super) struct Shown<'a> {
     pub(super) time_unit_ns: u32,
     /// None if nothing of it was asked for.
     pub(super) of_host: Option<&'a OfHost>,
-    /// None if nothing of them was asked for, and in a listing.
+    /// None if nothing of them was asked for.
     pub(super) acls: Option<&'a ShownAcls>,
 }
 

@@ -18,7 +18,7 @@ use crate::wire::xdr::{Reader, Writer};
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 1024;
 /// The list that says who may use the object.
-pub(super) const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
+pub(super) const ACCESS_ACL: &[u8] = afflux_volume::ACCESS_ACL;
 /// The list that new objects of a directory get.
 pub(super) const DEFAULT_ACL: &[u8] = afflux_volume::DEFAULT_ACL;
 

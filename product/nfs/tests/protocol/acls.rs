@@ -12,6 +12,7 @@ const CREATE: u32 = 6;
 const NVERIFY: u32 = 17;
 const OPEN: u32 = 18;
 const SETATTR: u32 = 34;
+const READDIR: u32 = 26;
 const ATTRNOTSUPP: u32 = 10_032;
 const TRUEFORM: u32 = 89;
 const SCOPE: u32 = 90;
@@ -113,6 +114,60 @@ fn new_objects_have_the_lists_that_their_creation_names() {
     session.must(inner().open((BOTH, 0), b"owner", b"inner", true)).unwrap();
     let inherited = shown(&mut session, inner().lookup(b"inner"), &[ACCESS]);
     assert_eq!(inherited, (1 << 28, shared()));
+}
+
+/// The attributes of a listing's entries.
+fn listed(session: &mut Session, numbers: &[u32], bytes: u32) -> Vec<(Vec<u8>, u32, Vec<u8>)> {
+    let words = numbers.iter().fold([0; 3], |mut words: [u32; 3], number| {
+        words[*number as usize / 32] |= 1 << (number % 32);
+        words
+    });
+    let (mut entries, mut cookie) = (Vec::new(), 0);
+    loop {
+        let answer = session.must(root().list(cookie, bytes, &words)).unwrap();
+        let mut reader = answer.reader();
+        while reader.next_result().unwrap().0 != READDIR {}
+        reader.skip(8).unwrap();
+        while reader.u32() == Ok(1) {
+            cookie = reader.u64().unwrap();
+            let name = reader.opaque().unwrap().to_vec();
+            let (words, values) = reader.attributes().unwrap();
+            entries.push((name, words.get(2).copied().unwrap_or_default(), values.to_vec()));
+        }
+        if reader.u32() == Ok(1) {
+            break;
+        }
+    }
+    entries.sort();
+    entries
+}
+
+#[test]
+fn a_listing_has_the_lists_that_each_object_has() {
+    let (world, mut session) = begun(2);
+    offer(&world);
+    std::fs::write(world.path.join("shared"), b"bytes").unwrap();
+    std::fs::write(world.path.join("plain"), b"bytes").unwrap();
+    std::os::unix::fs::symlink("plain", world.path.join("link")).unwrap();
+    session.must(set(root().lookup(b"shared"), ACCESS, &shared())).unwrap();
+    session.must(root().make_directory(b"directory")).unwrap();
+    session.must(set(root().lookup(b"directory"), DEFAULT, &shared())).unwrap();
+    let names: [&[u8]; 4] = [b"directory", b"link", b"plain", b"shared"];
+    let numbers = [TRUEFORM, SCOPE, DEFAULT, ACCESS];
+    let alone = names.map(|name| {
+        let (words, values) = shown(&mut session, root().lookup(name), &numbers);
+        (name.to_vec(), words, values)
+    });
+    assert!(alone[3].2.ends_with(&shared()) && alone[1].1 == 0b11 << 25, "{alone:?}");
+    // In one piece, and in pieces that hold an entry or two.
+    for bytes in [1 << 16, 330] {
+        assert_eq!(listed(&mut session, &numbers, bytes), alone, "{bytes}");
+    }
+    // Without the switch they are no attributes.
+    let engine = world.volume.engine();
+    engine.set_knob(engine.settings().named("nfs_posix_acls").unwrap(), 0).unwrap();
+    let without = names.map(|name| (name.to_vec(), 0, Vec::new()));
+    assert_eq!(listed(&mut session, &numbers, 1 << 16), without);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! the field, the value and the permitted values. A caller has checked the length of the whole before it takes a
 //! number; a short slice is a bug here and panics.
 
+pub(crate) mod acl;
 pub(crate) mod extent;
 pub(crate) mod records;
 pub(crate) mod segment;

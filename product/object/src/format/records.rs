@@ -12,7 +12,9 @@ use crate::format::{FieldBytes, FormatError, exactly, in_range};
 pub const VOLUME_FORMAT: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"AFXVOLUM";
-const FEATURES_KNOWN: u64 = 0;
+/// The feature of a volume with access control lists (`acl`).
+pub(crate) const WITH_ACLS: u64 = 1 << 0;
+const FEATURES_KNOWN: u64 = WITH_ACLS;
 const HEADER_BYTES: usize = 96;
 const LINEAGE_BYTES: usize = 9;
 const SEGMENT_KEY_BYTES: usize = 13;
@@ -30,17 +32,19 @@ pub struct VolumeHeader {
 impl VolumeHeader {
     pub(crate) const KEY: &'static [u8] = b"V";
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// The record of a volume that uses these features.
+    pub(crate) fn encode(&self, features: u64) -> Vec<u8> {
         let mut value = MAGIC.to_vec();
         value.extend_from_slice(&VOLUME_FORMAT.to_be_bytes());
-        value.extend_from_slice(&FEATURES_KNOWN.to_be_bytes());
+        value.extend_from_slice(&features.to_be_bytes());
         value.extend_from_slice(&self.id);
         value.extend_from_slice(&self.handle_key);
         value.resize(HEADER_BYTES, 0);
         value
     }
 
-    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
+    /// The header, and the features that the volume uses.
+    pub(crate) fn decode(value: &[u8]) -> Result<(Self, u64), FormatError> {
         exactly("the header of a volume", value, HEADER_BYTES)?;
         let mut fields = FieldBytes(value);
         let found = fields.take::<8>();
@@ -53,7 +57,7 @@ impl VolumeHeader {
         if features & !FEATURES_KNOWN != 0 {
             return Err(FormatError::Features { found: features, known: FEATURES_KNOWN });
         }
-        Ok(Self { id: fields.take(), handle_key: fields.take() })
+        Ok((Self { id: fields.take(), handle_key: fields.take() }, features))
     }
 }
 

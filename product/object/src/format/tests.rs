@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::extent::{ExtentSource, SegmentRange, StoredExtent};
-use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader};
+use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader, WITH_ACLS};
 use super::segment::{
     DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, SegmentWriter, check_lines, copy_lines, directory, lines,
 };
@@ -142,7 +142,9 @@ fn records_are_read_as_written() {
         assert!(StoredExtent::decode(&StoredExtent::key(5, 0), &extent.value()).is_err());
     }
     let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] };
-    assert_eq!(VolumeHeader::decode(&header.encode()), Ok(header));
+    for features in [0, WITH_ACLS] {
+        assert_eq!(VolumeHeader::decode(&header.encode(features)), Ok((header.clone(), features)));
+    }
     for is_clean in [false, true] {
         let lineage = Lineage { verifier: 77, is_clean };
         assert_eq!(Lineage::decode(&lineage.encode()), Ok(lineage));
@@ -155,7 +157,7 @@ fn records_are_read_as_written() {
 
 #[test]
 fn newer_and_older_volumes_are_refused_with_the_reason() {
-    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] }.encode();
+    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] }.encode(0);
     let with = |at: usize, byte: u8| {
         let mut header = header.clone();
         header[at] = byte;
@@ -165,7 +167,7 @@ fn newer_and_older_volumes_are_refused_with_the_reason() {
         let refused = format!("the format of a volume is {other} instead of {VOLUME_FORMAT} to {VOLUME_FORMAT}");
         assert_eq!(with(11, other), refused);
     }
-    assert_eq!(with(19, 4), "the volume uses the features 0x4; this version knows 0x0");
+    assert_eq!(with(19, 0x80), "the volume uses the features 0x80; this version knows 0x1");
     assert!(with(0, b'x').starts_with("the header of a volume begins with"));
     assert_eq!(
         VolumeHeader::decode(&header[1..]).unwrap_err().to_string(),

@@ -2,14 +2,15 @@
 //!
 //! Owns: their keys and values; the mark of an object without a name, the keys of extended attributes; ranges of
 //! positions in a directory.
-//! Does not own: size, used bytes and the time of the last write (the body's record, right behind), the meaning of
-//! modes, the position of a name (`afflux_volume`).
+//! Does not own: access control lists (`acl`); size, used bytes and the time of the last write (the body's record,
+//! right behind), the meaning of modes, the position of a name (`afflux_volume`).
 //! Invariants: a number is never used twice. A symbolic link has its target here, a directory its parent. A directory's
 //! records are in the order of its listings.
 
 use afflux_volume::{Kind, NAME_BYTES_MAX, TARGET_BYTES_MAX, Timestamp, Window};
 use bytes::Bytes;
 
+use crate::format::acl::Acls;
 use crate::format::extent::EPOCH_MAX;
 use crate::format::{FieldBytes, FormatError, exactly, in_range};
 
@@ -22,6 +23,10 @@ const TIME_BYTES: usize = 12;
 const NANOS_MAX: u64 = 999_999_999;
 /// Beside the mode: the object has extended attributes, or had some.
 const WITH_XATTRS: u16 = 1 << 15;
+/// Beside the mode: an access list follows the numbers.
+const WITH_ACCESS_ACL: u16 = 1 << 14;
+/// Beside the mode: a default list follows the numbers, behind the access list.
+const WITH_DEFAULT_ACL: u16 = 1 << 13;
 
 /// The inode number of the next object that an epoch makes.
 pub(crate) fn ino(epoch: u32, count: u64) -> Result<u64, FormatError> {
@@ -109,6 +114,7 @@ pub(crate) struct InodeRecord {
     pub(crate) changes: u64,
     /// Extended attributes may follow in records of their own.
     pub(crate) has_xattrs: bool,
+    pub(crate) acls: Acls,
     pub(crate) content: Content,
 }
 
@@ -172,7 +178,11 @@ impl InodeRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(HEAD_BYTES + 16);
         value.push(kind_code(self.kind()));
-        let mode = self.mode as u16 | if self.has_xattrs { WITH_XATTRS } else { 0 };
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let mode = self.mode as u16
+            | flag(self.has_xattrs, WITH_XATTRS)
+            | flag(self.acls.access.is_some(), WITH_ACCESS_ACL)
+            | flag(self.acls.default.is_some(), WITH_DEFAULT_ACL);
         value.extend_from_slice(&mode.to_be_bytes());
         for ino in [self.links, self.uid, self.gid] {
             value.extend_from_slice(&ino.to_be_bytes());
@@ -182,6 +192,7 @@ impl InodeRecord {
             value.extend_from_slice(&time.nanos.to_be_bytes());
         }
         value.extend_from_slice(&self.changes.to_be_bytes());
+        self.acls.encode(&mut value);
         match &self.content {
             Content::Directory { parent, entries } => {
                 value.extend_from_slice(&parent.to_be_bytes());
@@ -198,7 +209,7 @@ impl InodeRecord {
     }
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
-        let most = HEAD_BYTES + TARGET_BYTES_MAX;
+        let most = HEAD_BYTES + Acls::BYTES_MAX + TARGET_BYTES_MAX;
         if value.len() < HEAD_BYTES {
             return Err(FormatError::Length { field: "an inode", found: value.len(), least: HEAD_BYTES, most });
         }
@@ -206,13 +217,29 @@ impl InodeRecord {
         let kind = kind_of(fields.u8())?;
         let mode = u16::from_be_bytes(fields.take());
         let has_xattrs = mode & WITH_XATTRS != 0;
-        let mode = in_range("the mode of an inode", u64::from(mode & !WITH_XATTRS), 0, 0o7777)? as u32;
+        let (has_access, has_default) = (mode & WITH_ACCESS_ACL != 0, mode & WITH_DEFAULT_ACL != 0);
+        let mode = mode & !(WITH_XATTRS | WITH_ACCESS_ACL | WITH_DEFAULT_ACL);
+        let mode = in_range("the mode of an inode", u64::from(mode), 0, 0o7777)? as u32;
         let (links, uid, gid) = (fields.u32(), fields.u32(), fields.u32());
         let (accessed, modified) = (time(&mut fields)?, time(&mut fields)?);
         let (modified_set, changed) = (time(&mut fields)?, time(&mut fields)?);
         let changes = fields.u64();
+        let acls = Acls::decode(&mut fields, has_access, has_default)?;
         let content = content(kind, fields.rest())?;
-        Ok(Self { mode, links, uid, gid, accessed, modified, modified_set, changed, changes, has_xattrs, content })
+        Ok(Self {
+            mode,
+            links,
+            uid,
+            gid,
+            accessed,
+            modified,
+            modified_set,
+            changed,
+            changes,
+            has_xattrs,
+            acls,
+            content,
+        })
     }
 }
 

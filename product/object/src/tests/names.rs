@@ -8,11 +8,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use afflux_volume::{AttributeChange, Directory, New, VolumeError};
+use afflux_volume::{AttributeChange, Directory, New, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use super::log::Log;
 use super::store::{MS, Store};
+use crate::format::records::WITH_ACLS;
+use crate::open::get;
 use crate::{
     Durability, Fresh, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError, RecordDatabase, VolumeHeader,
     VolumeLimits,
@@ -163,5 +165,44 @@ fn a_written_file_has_its_size_before_a_commit_and_after_an_opening_and_a_remove
             }
             of_test.sleep_ns(10 * MS).await;
         }
+    });
+}
+
+/// The features that a volume's header names.
+async fn features(volume: &Volume) -> u64 {
+    let header = get(volume.records(), VolumeHeader::KEY).await.unwrap().unwrap();
+    VolumeHeader::decode(&header).unwrap().1
+}
+
+// rule: a program that knows no access control lists refuses a volume that has one
+// kept in: `product/object/src/open.rs`
+#[test]
+fn a_volume_gets_the_feature_of_lists_with_its_first_list() {
+    let store = Store::new(1);
+    store.world().is_calm = true;
+    let of_test = store.clone();
+    let entry = |tag: u16| [&tag.to_le_bytes()[..], &[6, 0, 255, 255, 255, 255]].concat();
+    let list = |tags: &[u16]| Bytes::from([vec![2, 0, 0, 0], tags.iter().copied().flat_map(entry).collect()].concat());
+    let (minimal, masked) = (list(&[1, 4, 0x20]), list(&[1, 4, 0x10, 0x20]));
+    alone(&store, async move {
+        let (_, volume, tree) = open_both(&of_test).await.unwrap();
+        let root = tree.exports()[0].root.node.clone();
+        make(&tree, "file").await.unwrap();
+        let file = tree.lookup(&root, Bytes::from_static(b"file")).await.unwrap().node;
+        let set = |value: &Bytes| {
+            let name = Bytes::from_static(afflux_volume::ACCESS_ACL);
+            tree.change_xattr(&file, name, XattrChange::Set(value.clone()), true)
+        };
+        let changed = set(&minimal).await.unwrap().stat;
+        assert_eq!(changed.mode & 0o777, 0o666, "such a list is the mode");
+        assert_eq!(features(&volume).await, 0, "programs that know no lists read the volume");
+        set(&masked).await.unwrap();
+        assert_eq!(features(&volume).await, WITH_ACLS);
+        volume.close().await.unwrap();
+        let (_, volume, tree) = open_both(&of_test).await.unwrap();
+        assert_eq!(features(&volume).await, WITH_ACLS);
+        let root = tree.exports()[0].root.node.clone();
+        let file = tree.lookup(&root, Bytes::from_static(b"file")).await.unwrap().node;
+        assert_eq!(tree.xattr(&file, Bytes::from_static(afflux_volume::ACCESS_ACL)).await.unwrap(), masked);
     });
 }

@@ -12,6 +12,7 @@ use afflux_volume::{
 };
 use bytes::Bytes;
 
+use super::acl;
 use super::edit::Edit;
 use super::permission;
 use super::read::{ReadView, Used};
@@ -54,12 +55,13 @@ pub(super) fn new_inode(
     wanted: &AttributeChange,
     now: Timestamp,
 ) -> InodeRecord {
-    // A volume in a store has no access control lists.
-    let wanted = &wanted.for_new(false);
+    let default = parent.acls.default.as_ref();
+    let wanted = &wanted.for_new(default.is_some());
     let content = content_of(new, parent_ino);
     let owned = permission::of_new(parent.owned(), by, content.kind(), wanted);
+    let (mode, acls) = acl::of_new(default, content.kind(), owned.mode);
     InodeRecord {
-        mode: owned.mode,
+        mode,
         links: 1,
         uid: owned.uid,
         gid: owned.gid,
@@ -69,6 +71,7 @@ pub(super) fn new_inode(
         changed: now,
         changes: 0,
         has_xattrs: false,
+        acls,
         content,
     }
 }

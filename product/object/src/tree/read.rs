@@ -75,8 +75,9 @@ impl ReadView {
 }
 
 impl InodeRecord {
-    pub(super) fn owned(&self) -> Owned {
-        Owned { kind: self.kind(), mode: self.mode, uid: self.uid, gid: self.gid }
+    pub(super) fn owned(&self) -> Owned<'_> {
+        let access = self.acls.access.as_deref();
+        Owned { kind: self.kind(), mode: self.mode, uid: self.uid, gid: self.gid, access }
     }
 
     /// The parent and the number of entries of a directory that has a name.

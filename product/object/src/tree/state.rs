@@ -14,7 +14,8 @@ use afflux_volume::{DeviceKey, Export, Found, Identity, Joint, Node, Seek, Stat,
 
 use crate::error::ObjectVolumeError;
 use crate::file::BodyInMemory;
-use crate::format::records::{Body, VolumeHeader};
+use crate::format::acl::Acls;
+use crate::format::records::{Body, VolumeHeader, WITH_ACLS};
 use crate::format::tree::{Content, InodeRecord, ROOT, ino};
 use crate::open::ObjectVolume;
 use crate::seams::{Clock, Durability, Key, Objects, Record, RecordChange, RecordDatabase, RecordsError, Sequence};
@@ -118,6 +119,7 @@ impl<D: DataCore> ObjectTree<D> {
             changed: now,
             changes: 0,
             has_xattrs: false,
+            acls: Acls::default(),
             content,
         }
     }
@@ -229,6 +231,11 @@ pub trait DataCore: Send + Sync + 'static {
     /// The tree made a file of this number. It has no bytes yet, so nothing has to be read for it.
     fn begin_file(&self, _ino: u64) {}
 
+    /// The volume has access control lists from now on: a program that knows none refuses it. Durable at the return.
+    fn begin_acls(&self) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send {
+        ready(Ok(()))
+    }
+
     /// The device's name for a file. It must hold `held` if the file may be used through it.
     fn backing(&self, held: Arc<HeldNode>) -> Backing {
         Backing::new(held)
@@ -300,6 +307,10 @@ where
 
     fn begin_file(&self, ino: u64) {
         self.state().begin_file(ino, &self.limits, self.records.durable_through());
+    }
+
+    async fn begin_acls(&self) -> Result<(), ObjectVolumeError> {
+        self.begin_feature(WITH_ACLS).await
     }
 
     fn join(&self, ino: u64) -> Option<Joint> {

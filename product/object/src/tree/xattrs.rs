@@ -1,13 +1,14 @@
 //! Extended attributes.
 //!
 //! Owns: their records, the namespaces, the bounds on an object's names and on all bytes of its attributes.
-//! Does not own: access control lists, which a volume does not have.
+//! Does not own: access control lists (`acl`), which are in their inode and have a bound of their own.
 //! Invariants: an inode says whether its object may have attributes, so that others cost no read. Attributes go before
 //! their inode. No call holds more than a part of an object's values.
 
 use afflux_volume::{ChangedAttributes, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
 
+use super::acl::{self, AclKind};
 use super::cache::XattrBytes;
 use super::edit::Edit;
 use super::permission::{self, READ, User, WRITE};
@@ -36,7 +37,8 @@ fn check(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Result<(),
 }
 
 fn check_rights(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
-    let (owned, is_root) = (view.current().owned(), permission::is_root(user));
+    let inode = view.current();
+    let (owned, is_root) = (inode.owned(), permission::is_root(user));
     if name.starts_with(b"user.") {
         if !matches!(owned.kind, Kind::Regular | Kind::Directory) {
             return Err(if wanted == READ { VolumeError::NoAttribute } else { VolumeError::NotPermitted });
@@ -58,6 +60,9 @@ fn check_rights(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Res
 impl<D: DataCore> ObjectTree<D> {
     pub(super) async fn xattr(&self, used: &Used, name: &[u8]) -> Result<Bytes, VolumeError> {
         let view = self.held(used).await?;
+        if let Some(kind) = AclKind::of_name(name) {
+            return acl::list_of(&view.current(), kind);
+        }
         check(&view, used.user(), name, READ)?;
         self.xattr_of(&view, name).await?.ok_or(VolumeError::NoAttribute)
     }
@@ -101,6 +106,7 @@ impl<D: DataCore> ObjectTree<D> {
         let view = self.held(used).await?;
         let mut names = self.xattr_names(&view).await?;
         names.retain(|name| permission::is_root(used.user()) || !name.starts_with(b"trusted."));
+        names.extend(acl::names(&view.current().acls));
         Ok(names)
     }
 
@@ -111,6 +117,9 @@ impl<D: DataCore> ObjectTree<D> {
         change: XattrChange,
         durable: bool,
     ) -> Result<ChangedAttributes, VolumeError> {
+        if let Some(kind) = AclKind::of_name(name) {
+            return self.change_acl(used, kind, &change, durable).await;
+        }
         loop {
             let view = self.held(used).await?;
             check(&view, used.user(), name, WRITE)?;

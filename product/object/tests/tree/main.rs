@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test crate, also outside its test functions")]
 
+mod acls;
 mod bill;
 mod check;
 #[path = "../../../volume/tests/simulated/client.rs"]

@@ -634,6 +634,9 @@ pub const XATTR_NAME_BYTES_MAX: usize = 255;
 /// Longest value of an extended attribute, in bytes. Most file systems take less.
 pub const XATTR_BYTES_MAX: usize = 65_536;
 
+/// The access control list of an object, in the form of acl(5).
+pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
+
 /// The default access control list of a directory: it bounds the modes of new objects there, in place of a umask.
 pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 

@@ -110,7 +110,7 @@ pub(super) async fn of_host<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>
 }
 
 /// The requested access control lists. An object without an access list shows the list that its mode means.
-async fn shown_acls<P: Platform>(
+pub(super) async fn shown_acls<P: Platform>(
     on: &Task<'_, P>,
     inode: &Arc<Inode<P>>,
     asked: &Bitmap,

@@ -1,7 +1,7 @@
 //! CREATE, REMOVE, RENAME, LINK, READLINK and READDIR.
 //!
 //! Owns: their results, the refusal of device nodes; the number of entries that fit the client's limit, and the
-//! attributes reported of each.
+//! attributes reported of each, with their access control lists.
 //! Does not own: the directory, its rules for names, atomicity, the order of entries and their cookies (the volume);
 //! regular files, which OPEN makes; the directory of all exports (`pseudo_root`).
 //! Invariants: a directory's change is the volume's own, with before and after taken under one lock, or it is said not
@@ -12,17 +12,17 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Before, Caller, DirectoryEntry, FileHandle, Inode, Kind, Outcome, Platform, SpecialKind,
+    AttributeChange, Attributes, Before, Caller, FileHandle, Inode, Kind, Outcome, Platform, SpecialKind,
     TARGET_BYTES_MAX, VolumeError,
 };
 
 use crate::limits::LISTING_BYTES_MAX;
 use crate::operations::{Ended, Operations, Task, consistency_now};
 use crate::status::NfsStatus;
-use crate::v4::attributes::{self, OfHost, Shown, number as n};
+use crate::v4::attributes::{self, NEEDS_ACLS, Shown, ShownAcls, number as n};
 use crate::v4::codec::{Bitmap, CreateType, Fattr, ReaddirArgs};
 use crate::v4::compound::{Compound, Object, check_directory, check_name, write_change};
-use crate::v4::operations::attributes::of_host;
+use crate::v4::operations::attributes::{of_host, shown_acls};
 use crate::v4::operations::opens::unchanged;
 use crate::v4::operations::requested::{requested_change, set_acls};
 use crate::v4::pseudo_root::{self, mounted_on};
@@ -323,10 +323,24 @@ async fn list_inode<P: Platform>(
     let of_host = if asked.needs_host() { Some(of_host(on, directory).await?) } else { None };
     let mut entries = Entries::begin(&mut draft.writer, bounds);
     let (mut fits, unit) = (true, directory.time_unit_ns());
+    let with_acls = asked.has_any(NEEDS_ACLS) && known.has(n::ACL_TRUEFORM);
     let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
     for entry in shown {
-        fits = entries.try_write(entry.cookie, &entry.name, |writer| {
-            write_entry(writer, asked, entry, of_host.as_ref(), unit, known);
+        let (object, acls) = match &entry.object {
+            Some((handle, found)) if with_acls => match acls_of_entry(on, handle, asked, found).await {
+                Err(NfsStatus::Stale) => (None, None),
+                acls => (entry.object.as_ref(), Some(acls?)),
+            },
+            object => (object.as_ref(), None),
+        };
+        fits = entries.try_write(entry.cookie, &entry.name, |writer| match object {
+            Some((handle, attributes)) => {
+                let (handle, mounted_on, of_host) = (handle.as_bytes(), entry.fileid, of_host.as_ref());
+                let acls = acls.as_ref();
+                let shown = Shown { handle, attributes, mounted_on, time_unit_ns: unit, of_host, acls };
+                attributes::write(writer, asked, &shown, known);
+            }
+            None => write_fileid(writer, asked, entry.fileid),
         });
         if !fits {
             break;
@@ -339,29 +353,15 @@ async fn list_inode<P: Platform>(
     Ok(entries.end(fits && listing.end)?)
 }
 
-fn write_entry(
-    writer: &mut Writer,
+/// The access control lists of an entry's object. The host is asked for each entry.
+async fn acls_of_entry<P: Platform>(
+    on: &Task<'_, P>,
+    handle: &FileHandle,
     asked: &Bitmap,
-    entry: &DirectoryEntry,
-    of_host: Option<&OfHost>,
-    time_unit_ns: u32,
-    known: &Bitmap,
-) {
-    match &entry.object {
-        Some((handle, found)) => {
-            let handle: &FileHandle = handle;
-            let shown = Shown {
-                handle: handle.as_bytes(),
-                attributes: found,
-                mounted_on: entry.fileid,
-                time_unit_ns,
-                of_host,
-                acls: None,
-            };
-            attributes::write(writer, asked, &shown, known);
-        }
-        None => write_fileid(writer, asked, entry.fileid),
-    }
+    attributes: &Attributes,
+) -> Result<ShownAcls, NfsStatus> {
+    let inode = on.volume.resolve(handle.as_bytes()).await?;
+    shown_acls(on, &inode, asked, attributes).await
 }
 
 /// Writes what a directory alone knows of an entry. If more was asked for, the entry's object is gone or cannot be

@@ -15,6 +15,7 @@ fn inode(content: Content) -> InodeRecord {
         changed: time(i64::MAX, 5),
         changes: 6,
         has_xattrs: true,
+        acls: Acls::default(),
         content,
     }
 }
@@ -65,7 +66,7 @@ fn values_out_of_range_are_refused_with_the_reason() {
     assert_eq!(with(1, 0x10), "the mode of an inode is 4333 instead of 0 to 4095");
     assert!(with(23, 0xff).starts_with("the nanoseconds of a time is"));
     assert_eq!(with(78, 0), "the parent of a directory is 0 instead of 1 to 18446744073709551615");
-    assert_eq!(InodeRecord::decode(&[]).unwrap_err().to_string(), "an inode has 0 bytes instead of 71 to 4166");
+    assert_eq!(InodeRecord::decode(&[]).unwrap_err().to_string(), "an inode has 0 bytes instead of 71 to 5455");
 }
 
 #[test]
@@ -75,4 +76,20 @@ fn numbers_of_epochs_are_apart_and_bounded() {
     assert!(ino(1, 1 << 40).is_err() && ino(0, 1).is_err() && ino(EPOCH_MAX + 1, 1).is_err());
     assert_eq!(InodeRecord::unnamed(&InodeRecord::unnamed_key(77)), Ok(77));
     assert!(InodeRecord::unnamed(b"o").is_err());
+}
+
+#[test]
+fn lists_are_between_the_numbers_and_the_content() {
+    use crate::format::acl::{AccessAcl, Acl};
+    let content = Content::Directory { parent: ROOT, entries: 1 };
+    let plain = inode(content).encode();
+    let access = Some(AccessAcl { group: 1, named: Vec::new() }.into());
+    let default = Some(Acl { owner: 1, group: 2, mask: None, others: 3, named: Vec::new() }.into());
+    for acls in [Acls { access, ..Acls::default() }, Acls { default, ..Acls::default() }] {
+        let inode = InodeRecord { acls, ..InodeRecord::decode(&plain).unwrap() };
+        let value = inode.encode();
+        assert_eq!(InodeRecord::decode(&value), Ok(inode));
+        assert_eq!(value[value.len() - 16..], plain[plain.len() - 16..]);
+        assert!(InodeRecord::decode(&value[..value.len() - 1]).is_err());
+    }
 }

@@ -16,6 +16,7 @@ fn inode(changes: u64) -> InodeRecord {
         changed: time,
         changes,
         has_xattrs: false,
+        acls: Default::default(),
         content: Content::Regular,
     }
 }

@@ -1,6 +1,7 @@
 use afflux_volume::Timestamp;
 
 use super::*;
+use crate::format::acl::NamedEntry;
 
 const OWNER: u32 = 10;
 const GROUP: u32 = 20;
@@ -12,8 +13,8 @@ fn user(uid: u32, gid: u32, groups: &[u32]) -> Credentials {
     Credentials { uid, gid, groups: groups.into() }
 }
 
-fn object(kind: Kind, mode: u32) -> Owned {
-    Owned { kind, mode, uid: OWNER, gid: GROUP }
+fn object(kind: Kind, mode: u32) -> Owned<'static> {
+    Owned { kind, mode, uid: OWNER, gid: GROUP, access: None }
 }
 
 /// The owner, a member by the first group, one by a further group, another user, root.
@@ -43,6 +44,56 @@ fn rights_follow_the_first_class_that_a_user_is_in() {
         }
         assert_eq!(rights(object(kind, mode), None), expected[4], "the server is root: {kind:?} {mode:o}");
     }
+}
+
+fn entry(is_group: bool, id: u32, rights: u8) -> NamedEntry {
+    NamedEntry { is_group, id, rights }
+}
+
+// The table is Linux's (tmpfs): `lists_do_what_a_host_does` compares more of them with it.
+#[test]
+fn rights_follow_a_list_where_the_mask_gives_any() {
+    // User 13 is named; users 11 and 12 are in the object's group, user 13 in a named one.
+    let access = AccessAcl {
+        group: 0o5,
+        named: vec![entry(false, 13, 0o6), entry(false, OWNER, 0o7), entry(true, 5, 0o2), entry(true, GROUP, 0o2)],
+    };
+    let table = [
+        // Rights are 1 for reading, 2 for writing, 4 for executing; the mask is the group's class.
+        (0o070, [0, 7, 7, 3, 7]),
+        (0o677, [3, 7, 7, 3, 7]),
+        (0o040, [0, 1, 1, 1, 3]),
+        (0o727, [7, 2, 2, 2, 7]),
+        // A mask without rights leaves the list out.
+        (0o705, [7, 0, 0, 5, 7]),
+        (0o000, [0, 0, 0, 0, 3]),
+    ];
+    for (mode, expected) in table {
+        let object = Owned { access: Some(&access), ..object(Kind::Regular, mode) };
+        for (who, expected) in people().iter().zip(expected) {
+            assert_eq!(rights(object, Some(who)), expected, "{mode:o} {who:?}");
+        }
+    }
+    let object = Owned { access: Some(&access), ..object(Kind::Directory, 0o777) };
+    let member = &people()[1];
+    assert_eq!(rights(object, Some(member)), 7, "by two entries");
+    assert!(!has_rights(object, Some(member), READ | WRITE), "no entry gives both");
+    assert!(has_rights(object, Some(member), READ | EXECUTE));
+    assert_eq!(check_change_entries(object, Some(member)), DENIED);
+    let stranger = user(14, 1, &[]);
+    assert_eq!(rights(Owned { mode: 0o774, ..object }, Some(&stranger)), 1);
+    assert_eq!(rights(Owned { mode: 0o770, ..object }, Some(&stranger)), 0);
+}
+
+#[test]
+fn only_the_owner_changes_a_list_and_the_setgid_bit_follows_the_group() {
+    let (file, owner, member) = (object(Kind::Regular, 0o2755), &people()[0], user(OWNER, GROUP, &[]));
+    let may = people().map(|who| check_change_acl(file, Some(&who)));
+    assert_eq!(may, [OK, NOT_OWN, NOT_OWN, NOT_OWN, OK]);
+    assert_eq!(check_change_acl(object(Kind::Symlink, 0o777), None), Err(VolumeError::NotSupported));
+    assert_eq!(mode_by_acl(file, Some(owner), 0o640), 0o640);
+    assert_eq!(mode_by_acl(file, Some(&member), 0o640), 0o2640);
+    assert_eq!(mode_by_acl(file, None, 0o640), 0o2640);
 }
 
 #[test]
@@ -96,10 +147,10 @@ fn new_objects_belong_to_their_users_and_to_the_group_of_a_setgid_directory() {
     ];
     for (directory, who, kind, wanted, (uid, gid, mode)) in table {
         let made = of_new(directory, Some(who), kind, &wanted);
-        assert_eq!(made, Owned { kind, mode, uid, gid }, "{directory:?} {who:?} {wanted:?}");
+        assert_eq!(made, Owned { kind, mode, uid, gid, access: None }, "{directory:?} {who:?} {wanted:?}");
     }
     let by_server = of_new(setgid, None, Kind::Regular, &wanted(0o2640, 9, 8));
-    assert_eq!(by_server, Owned { kind: Kind::Regular, mode: 0o2640, uid: 9, gid: 8 });
+    assert_eq!(by_server, Owned { kind: Kind::Regular, mode: 0o2640, uid: 9, gid: 8, access: None });
 }
 
 fn owner_and_group(uid: Option<u32>, gid: Option<u32>) -> AttributeChange {
