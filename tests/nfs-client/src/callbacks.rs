@@ -13,6 +13,8 @@ const CB_SEQUENCE: u32 = 11;
 #[derive(Debug)]
 pub struct Callback {
     xid: u32,
+    /// The flavour and the bytes of the credential.
+    pub credential: (u32, Vec<u8>),
     /// CB_SEQUENCE's session, number and slot.
     sequence: Vec<u8>,
     /// The stateid and the handle of CB_RECALL.
@@ -33,10 +35,8 @@ impl Callback {
         for _ in 0..5 {
             fields.u32()?;
         }
-        for _ in ["credential", "verifier"] {
-            fields.u32()?;
-            fields.opaque()?;
-        }
+        let credential = (fields.u32()?, fields.opaque()?.to_vec());
+        let _verifier = (fields.u32()?, fields.opaque()?);
         let _tag = fields.opaque()?;
         // The minor version, and the identification of 4.0.
         let _versions = [fields.u32()?, fields.u32()?];
@@ -58,7 +58,7 @@ impl Callback {
             let _truncates = fields.u32()?;
             recalled = Some((stateid, fields.opaque()?.to_vec()));
         }
-        Ok(Self { xid, sequence: sequence.to_vec(), recalled })
+        Ok(Self { xid, credential, sequence: sequence.to_vec(), recalled })
     }
 
     /// The answer, as a record without its mark: with the status of CB_RECALL if there was one.

@@ -386,11 +386,10 @@ fn call(state: &State, session: &SessionId, notice: Option<&ClientNotice>) -> Ve
     const CB_SEQUENCE: u32 = 11;
     let mut writer = Writer::default();
     [CALL, RPC_VERSION, state.calling.program, CALLBACK_VERSION, CB_COMPOUND].iter().for_each(|&it| writer.u32(it));
-    if state.calling.names_user {
-        // A stamp, no name of the machine, root, its group, no further groups.
-        [AUTH_SYS, 20, 0, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
-    } else {
-        [0, 0].iter().for_each(|&it| writer.u32(it));
+    match state.calling.user {
+        // A stamp, no name of the machine, the client's choice, no further groups.
+        Some((uid, gid)) => [AUTH_SYS, 20, 0, 0, uid, gid, 0].iter().for_each(|&it| writer.u32(it)),
+        None => [0, 0].iter().for_each(|&it| writer.u32(it)),
     }
     // No verifier; an empty tag, the minor version, the identification of 4.0, the number of operations.
     [0, 0, 0, state.minor, 0, 1 + u32::from(notice.is_some()), CB_SEQUENCE].iter().for_each(|&it| writer.u32(it));

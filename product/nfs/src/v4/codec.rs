@@ -702,16 +702,16 @@ impl Fields<'_> {
         for _ in 0..self.reader.u32()? {
             match self.reader.u32()? {
                 0 => {
-                    calling.get_or_insert(CallbackSecurity { program, names_user: false });
+                    calling.get_or_insert(CallbackSecurity { program, user: None });
                 }
                 1 => {
                     let _stamp = self.reader.u32()?;
                     let _machine = self.counted()?;
-                    let (_uid, _gid) = (self.reader.u32()?, self.reader.u32()?);
+                    let user = (self.reader.u32()?, self.reader.u32()?);
                     for _ in 0..self.reader.u32()? {
                         self.reader.u32()?;
                     }
-                    calling.get_or_insert(CallbackSecurity { program, names_user: true });
+                    calling.get_or_insert(CallbackSecurity { program, user: Some(user) });
                 }
                 GSS => {
                     let _service = self.reader.u32()?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use afflux_nfs::ClientMemory;
 use afflux_nfs_client::Client;
 use afflux_nfs_client::callbacks::{Callback, is_callback};
-use afflux_nfs_client::sessions::{ANONYMOUS, Compound, NFS_4, Outcome, Session, Stateid};
+use afflux_nfs_client::sessions::{ANONYMOUS, CALLBACK_PROGRAM, Compound, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{
     AttributeChange, Caller, CloneSide, Lock, LockFamily, LockMode, LockOwner, Nanos, Reserve, SetTime, Span,
     XattrChange,
@@ -266,6 +266,25 @@ fn a_reader_is_delegated_a_file_reads_by_it_and_returns_it() {
     assert_eq!(holder.give_back(&(delegation, handle.clone())), status::BAD_STATEID);
     assert_eq!(holder.call(&ops().put(&handle).read(delegation, 0, 1)).status, status::BAD_STATEID);
     assert_eq!(world.volume.delegations().counts().held, 1);
+}
+
+// rule: the server calls a client as the user that the client has named
+#[test]
+fn a_recall_names_the_user_of_the_clients_choice() {
+    const BACKCHANNEL_CTL: u32 = 40;
+    let world = delegating(LONG_NS, with_files(&["file"]));
+    let mut holder = Holder::begin(&world, b"holder");
+    // The program, one credential: AUTH_SYS with a stamp, no name of a machine, user 17, group 19, no further groups.
+    let words = [CALLBACK_PROGRAM, 1, 1, 0, 0, 17, 19, 0];
+    holder.must(&ops().raw(BACKCHANNEL_CTL, &words.map(u32::to_be_bytes).concat()));
+    let delegated = holder.delegated(b"file");
+    let mut one = other(&world);
+    let handle = one.walk(root().lookup(b"file")).unwrap();
+    assert_eq!(one.call(ops().put(&handle).set_mode(0o600)).unwrap().status, DELAY);
+    let call = holder.next_call();
+    assert_eq!(call.recalled.as_ref().map(|recalled| recalled.0), Some(delegated.0));
+    let body = [0, 0, 17, 19, 0].map(u32::to_be_bytes).concat();
+    assert_eq!(call.credential, (1, body));
 }
 
 // rule: a client gets no delegation that the server could not recall, or that others' uses would soon take back

@@ -37,7 +37,7 @@ fn reply(status: u32) -> Vec<u8> {
 fn one_call_is_under_way_and_comes_again_over_a_new_connection() {
     let notices = Arc::default();
     let back = channel(9, &notices);
-    back.call_by(CallbackSecurity { program: 0x4000_0000, names_user: false }, 1);
+    back.call_by(CallbackSecurity { program: 0x4000_0000, user: None }, 1);
     assert!(!back.is_up() && !back.is_down());
     let outbox = Arc::new(Outbox::default());
     back.bind(&outbox);

@@ -313,7 +313,7 @@ impl<'a> Record<'a> {
                 let words = [maxrequestsize, maxresponsesize, maxresponsesize_cached, maxoperations, maxrequests];
                 words.iter().for_each(|word| to.u32(*word));
                 to.u32(calling.program);
-                to.bool(calling.names_user);
+                write_callback_user(calling.user, to);
                 to.u32(*minor);
                 to.bool(*is_wanted);
             }
@@ -402,7 +402,7 @@ impl<'a> Record<'a> {
                     maxoperations: from.u32()?,
                     maxrequests: from.u32()?,
                 },
-                calling: CallbackSecurity { program: from.u32()?, names_user: from.bool("user")? },
+                calling: CallbackSecurity { program: from.u32()?, user: read_callback_user(from)? },
                 minor: from.u32()?,
                 is_wanted: from.bool("wanted")?,
             },
@@ -454,6 +454,24 @@ impl<'a> Record<'a> {
             }
             _ => return Ok(None),
         }))
+    }
+}
+
+/// No user is 0, user and group 0 are 1, as all users were once; 2 goes before any other user.
+fn write_callback_user(user: Option<(u32, u32)>, to: &mut Writer) {
+    match user {
+        None => to.u32(0),
+        Some((0, 0)) => to.u32(1),
+        Some((uid, gid)) => [2, uid, gid].iter().for_each(|&word| to.u32(word)),
+    }
+}
+
+fn read_callback_user(from: &mut Reader<'_>) -> Result<Option<(u32, u32)>, XdrError> {
+    match from.u32()? {
+        0 => Ok(None),
+        1 => Ok(Some((0, 0))),
+        2 => Ok(Some((from.u32()?, from.u32()?))),
+        value => Err(XdrError::Value { field: "the user of callbacks", value }),
     }
 }
 

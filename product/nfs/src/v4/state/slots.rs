@@ -207,8 +207,8 @@ impl ChannelAttrs {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CallbackSecurity {
     pub(crate) program: u32,
-    /// Calls carry a user's credential, and not none.
-    pub(crate) names_user: bool,
+    /// The user and the group that calls name, by AUTH_SYS; calls carry no credential without them.
+    pub(crate) user: Option<(u32, u32)>,
 }
 
 #[cfg(test)]

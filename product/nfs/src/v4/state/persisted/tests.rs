@@ -41,7 +41,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
             id: [9; 16],
             clientid: 1,
             channel,
-            calling: CallbackSecurity { program: 8, names_user: true },
+            calling: CallbackSecurity { program: 8, user: Some((9, 10)) },
             minor: 2,
             is_wanted: true,
         },
