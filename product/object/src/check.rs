@@ -4,17 +4,19 @@
 //! Does not own: names, inodes, bodies and the bytes of extents (`objects`), repair.
 //! Invariants: it changes nothing. Damage in one segment or record hides none in another. A segment that the store does
 //! not give is reported, and is no damage. It is exact only while nobody writes. Its memory is some 50 bytes for each
-//! object, and four for each run of a segment.
+//! object, 24 for each run of a segment, and two for each line of a compressed run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error::{ObjectVolumeError, refused};
 use crate::format::FormatError;
+use crate::format::compression::StoredLines;
 use crate::format::extent::{SegmentId, SegmentRange};
 use crate::format::records::{Lineage, SegmentBytes, SegmentRecord, VolumeHeader};
-use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines};
+use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines, part, stored_lines};
 use crate::open::get;
 use crate::retry::until_answered;
 use crate::seams::{Clock, Durability, Key, ObjectError, Objects, PagedScan, RecordDatabase, Value};
@@ -157,8 +159,8 @@ struct Check<'a, O, R, C> {
     report: CheckReport,
     /// Live bytes of segments: counted, and found.
     live: BTreeMap<SegmentId, (u64, u64)>,
-    /// The runs of each segment that could be read whole, in order ([`run_mark`]).
-    runs: BTreeMap<SegmentId, Vec<u64>>,
+    /// The runs of each segment that could be read whole, in the order of their offsets. Any file may share their bytes.
+    runs: BTreeMap<SegmentId, Vec<ReadRun>>,
 }
 
 /// The pauses before further lookups of a segment that a list has shown.
@@ -166,9 +168,22 @@ const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
 /// After so many refused segments in a row, the check ends: the store refuses all.
 const REFUSED_MAX: u32 = 3;
 
-/// The mark of a run: its offset in the segment, and its length. Any file may share its bytes.
-fn run_mark(place: &SegmentRange) -> u64 {
-    u64::from(place.offset) << 32 | u64::from(place.run)
+/// A run that could be read.
+struct ReadRun {
+    offset: u32,
+    bytes: u32,
+    stored: Option<Arc<StoredLines>>,
+}
+
+impl ReadRun {
+    /// Whether the extent's record has the same lines as the directory.
+    fn has(&self, place: &SegmentRange, bytes: u32) -> bool {
+        let codec = |stored: &Option<Arc<StoredLines>>| stored.as_ref().map(|stored| stored.codec);
+        let in_directory = SegmentRange { stored: self.stored.clone(), ..place.clone() };
+        self.bytes == place.run
+            && codec(&self.stored) == codec(&place.stored)
+            && stored_lines(&in_directory, bytes).eq(stored_lines(place, bytes))
+    }
 }
 
 impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
@@ -225,7 +240,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
 
     /// Reads a segment whole. One that a list has shown is looked for again: a gateway may not find what is there.
     /// Returns its runs.
-    async fn whole(&self, segment: SegmentId, is_there: bool) -> Result<Vec<u64>, ObjectVolumeError> {
+    async fn whole(&self, segment: SegmentId, is_there: bool) -> Result<Vec<ReadRun>, ObjectVolumeError> {
         let mut object = self.get(segment, 0..OBJECT_BYTES_MAX).await;
         for pause_ns in PAUSES_NS {
             if is_there && object == Err(ObjectVolumeError::Missing(segment)) {
@@ -235,12 +250,11 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         }
         let (object, mut runs) = (object?, Vec::new());
         for entry in directory(segment, &object)? {
-            let place = SegmentRange { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
-            let lines = lines(&place, entry.bytes);
-            check_lines(&place, entry.bytes, &object.slice(lines.start as usize..lines.end as usize))?;
-            runs.push(run_mark(&place));
+            let place = entry.place(segment);
+            check_lines(&place, entry.bytes, &part(&object, &lines(&place, entry.bytes)))?;
+            runs.push(ReadRun { offset: entry.offset, bytes: entry.bytes, stored: entry.stored });
         }
-        runs.sort_unstable();
+        runs.sort_unstable_by_key(|run| run.offset);
         Ok(runs)
     }
 

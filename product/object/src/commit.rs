@@ -19,7 +19,7 @@ use crate::error::ObjectVolumeError;
 use crate::extents::{MapChanges, Reach};
 use crate::file::{BodyInMemory, Cut, END, ObjectFile, UnnamedContent};
 use crate::format::extent::SegmentId;
-use crate::format::records::{Body, file_key};
+use crate::format::records::{Body, COMPRESSED_RUNS, file_key};
 use crate::open::ObjectVolume;
 use crate::seams::{Clock, Objects, RecordChange, RecordDatabase, RecordsError, Sequence};
 use crate::state::{VolumeLimits, VolumeState};
@@ -187,8 +187,11 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     pub(crate) async fn upload(&self, segment: SegmentId) -> Result<(), ObjectVolumeError> {
         let upload = self.state().uploads.get(&segment).map(|on_way| Arc::clone(&on_way.upload));
         if let Some(upload) = upload {
-            upload.finish(&self.objects, &self.clock).await?;
-            self.state().uploaded(segment);
+            let places = upload.finish(&self.objects, &self.clock, self.limits.compression).await?;
+            if places.iter().any(|place| place.stored.is_some()) {
+                self.begin_feature(COMPRESSED_RUNS)?;
+            }
+            self.state().uploaded(segment, &places);
         }
         Ok(())
     }

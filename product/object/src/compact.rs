@@ -16,14 +16,17 @@ use crate::error::{ObjectVolumeError, refused};
 use crate::extents::MapChanges;
 use crate::format::extent::{ExtentSource, SegmentId, SegmentRange, StoredExtent};
 use crate::format::records::{SegmentBytes, SegmentRecord};
-use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines, stored_bytes};
+use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines, part};
 use crate::open::ObjectVolume;
-use crate::retry::{SegmentRun, until_answered};
+use crate::retry::{SegmentRun, until_answered, yield_once};
 use crate::seams::{Clock, ObjectError, Objects, RecordDatabase, RecordsError, Sequence};
 use crate::state::{Move, Moving, VolumeLimits, VolumeState};
 
 /// Most segments that one compaction reads.
 const VICTIMS_MAX: usize = 16;
+
+/// So many bytes are decompressed without a pause, or those of one extent.
+const BYTES_TOGETHER: usize = 512 << 10;
 
 /// A file's extent with its bytes.
 type Rescued = Vec<(u64, StoredExtent, Bytes)>;
@@ -88,15 +91,19 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             Err(ObjectError::Missing) => return Err(ObjectVolumeError::Missing(segment)),
             object => object.map_err(refused)?.joined(),
         };
-        let mut rescued = Vec::new();
+        let (mut rescued, mut without_pause) = (Vec::new(), 0);
         for entry in directory(segment, &object)? {
             let end = entry.start + u64::from(entry.bytes);
             for extent in self.named(entry.ino, entry.start, end).await? {
                 let ExtentSource::Segment(place) = &extent.source else { continue };
                 if (place.segment, place.offset) == (segment, entry.offset) {
                     let lines = lines(place, extent.bytes() as u32);
-                    let fetched = object.slice(lines.start as usize..lines.end as usize);
-                    let bytes = Bytes::from(check_lines(place, extent.bytes() as u32, &fetched)?);
+                    let bytes = Bytes::from(check_lines(place, extent.bytes() as u32, &part(&object, &lines))?);
+                    without_pause += bytes.len();
+                    if without_pause >= BYTES_TOGETHER {
+                        yield_once().await;
+                        without_pause = 0;
+                    }
                     rescued.push((entry.ino, extent, bytes));
                 }
             }
@@ -130,11 +137,9 @@ impl VolumeState {
             return Ok(false);
         }
         let segment = self.new_segment(epoch)?;
-        let (mut runs, mut moves, mut offset) = (Vec::new(), VecDeque::new(), 0);
+        let (mut runs, mut moves) = (Vec::new(), VecDeque::new());
         for (ino, old, bytes) in extents {
-            // A segment's runs are at most 8 MiB.
-            let place = SegmentRange { segment, offset, skipped: 0, run: bytes.len() as u32 };
-            offset += stored_bytes(place.run) as u32;
+            let place = SegmentRange::unplaced(segment, bytes.len());
             runs.push(SegmentRun { ino, start: old.start, bytes });
             let new = StoredExtent { source: ExtentSource::Segment(place), ..old };
             moves.push_back(Move { ino, old, new });

@@ -71,7 +71,7 @@ impl ObjectWrite {
         let source = match &self.content {
             UnnamedContent::Hole | UnnamedContent::Cut(_) => return None,
             UnnamedContent::Buffered(bytes) => ExtentSource::Inline(bytes.clone()),
-            UnnamedContent::Segment(place, _) => ExtentSource::Segment(*place),
+            UnnamedContent::Segment(place, _) => ExtentSource::Segment(place.clone()),
         };
         Some(StoredExtent { start: self.start, end: self.end, source })
     }

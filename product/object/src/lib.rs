@@ -40,6 +40,7 @@ pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
 pub use file::BodyInMemory;
 pub use format::FormatError;
+pub use format::compression::Compression;
 pub use format::extent::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use format::records::{Body, Lineage, VOLUME_FORMAT, VolumeHeader};
 pub use format::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, RunEntry, SegmentWriter, directory};

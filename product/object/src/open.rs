@@ -17,9 +17,9 @@ use futures_util::stream::FuturesUnordered;
 use crate::control::{Broken, CheckedRule};
 use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, UnnamedContent};
-use crate::format::records::{Lineage, VolumeHeader, decode_cut};
+use crate::format::records::{COMPRESSED_RUNS, Lineage, VolumeHeader, decode_cut};
 use crate::joints::Joints;
-use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, Value, next_page};
+use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, RecordsError, Value, next_page};
 use crate::state::{VolumeLimits, VolumeState};
 
 const ANSWER_NS: u64 = 2_500_000_000;
@@ -63,7 +63,7 @@ pub struct ObjectVolume<O, R, C> {
     pub(crate) joints: Arc<Joints>,
     header: VolumeHeader,
     /// The features that the header has in the records.
-    features: TaskMutex<u64>,
+    features: Mutex<u64>,
     verifier: u64,
     state: Mutex<VolumeState>,
     /// One range at a time is shared.
@@ -130,7 +130,6 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                 (fresh.header, 0)
             }
         };
-        let features = TaskMutex::new(features);
         let is_last = |writer: EndedWriter| {
             writer.epoch.checked_add(1) == Some(records.epoch())
                 && last.is_some_and(|last| last.verifier == writer.verifier)
@@ -149,7 +148,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             broken,
             joints,
             header,
-            features,
+            features: Mutex::new(features),
             verifier,
             state,
             sharing,
@@ -171,7 +170,6 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     pub async fn open_view(objects: O, records: R, clock: C, limits: VolumeLimits) -> Result<Self, ObjectVolumeError> {
         let header = get(&records, VolumeHeader::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
         let (header, features) = VolumeHeader::decode(&header)?;
-        let features = TaskMutex::new(features);
         let lineage = get(&records, Lineage::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
         let verifier = Lineage::decode(&lineage)?.verifier;
         let (broken, joints, state) = (Broken::default(), Arc::default(), Mutex::default());
@@ -185,7 +183,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             broken,
             joints,
             header,
-            features,
+            features: Mutex::new(features),
             verifier,
             state,
             sharing,
@@ -215,25 +213,26 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         Ok(())
     }
 
-    /// The identity of the volume and the key of its handles.
-    pub fn header(&self) -> &VolumeHeader {
-        &self.header
-    }
-
-    /// Names a feature in the header, before the first record that needs it. Programs that do not know the feature
-    /// refuse the volume from then on. Durable at the return.
-    ///
-    /// # Errors
-    /// If a later writer took over, or this is a view.
-    pub(crate) async fn begin_feature(&self, feature: u64) -> Result<(), ObjectVolumeError> {
-        let mut features = self.features.lock().await;
+    /// Records that the volume uses a feature, before the first batch that needs it: a program that lacks the feature
+    /// then refuses the volume. Batches become durable in their order.
+    pub(crate) fn begin_feature(&self, feature: u64) -> Result<(), RecordsError> {
+        let mut features = self.features.lock().unwrap_or_else(PoisonError::into_inner);
         if *features & feature == 0 {
-            let value = self.header.encode(*features | feature);
-            let change = RecordChange::Put(VolumeHeader::KEY.to_vec(), value);
-            self.records.durable(self.records.apply(vec![change])?).await?;
+            let header = self.header.encode(*features | feature);
+            self.records.apply(vec![RecordChange::Put(VolumeHeader::KEY.to_vec(), header)])?;
             *features |= feature;
         }
         Ok(())
+    }
+
+    /// Whether the volume has, or had, compressed bytes.
+    pub fn has_compressed_runs(&self) -> bool {
+        *self.features.lock().unwrap_or_else(PoisonError::into_inner) & COMPRESSED_RUNS != 0
+    }
+
+    /// The identity of the volume and the key of its handles.
+    pub fn header(&self) -> &VolumeHeader {
+        &self.header
     }
 
     /// Whether the opening waited until no earlier writer may answer.

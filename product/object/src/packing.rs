@@ -2,16 +2,16 @@
 //!
 //! Owns: which writes share a segment, the time at which it closes.
 //! Does not own: the requests (`retry`), the records.
-//! Invariants: a number of a segment is used once. The writes of a segment are in the order of their calls.
+//! Invariants: a number of a segment is used once. The writes of a segment are in the order of their calls. The
+//! location of a write is known from the answer of the PUT on: before, nobody knows how long compressed runs are.
 
 use std::collections::BTreeSet;
 
 use crate::error::ObjectVolumeError;
 use crate::extents::MapChanges;
 use crate::file::UnnamedContent;
-use crate::format::extent::{SegmentId, SegmentRange};
-use crate::format::segment::stored_bytes;
-use crate::retry::{OnWay, SegmentRun, Upload};
+use crate::format::extent::{ExtentSource, SegmentId, SegmentRange};
+use crate::retry::{OnWay, SegmentRun, Upload, WriteInSegment};
 use crate::seams::Batch;
 use crate::state::{VolumeLimits, VolumeState};
 
@@ -52,18 +52,16 @@ impl VolumeState {
     /// Gives buffered writes their offsets in a new segment.
     fn close(&mut self, epoch: u32, writes: Vec<(u64, u64)>, is_small: bool) -> Result<(), ObjectVolumeError> {
         let segment = self.new_segment(epoch)?;
-        let (mut runs, mut offset) = (Vec::new(), 0);
-        for (ino, write_id) in &writes {
-            self.buffered.remove(write_id);
-            let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*write_id)) else { continue };
+        let (mut runs, mut in_segment) = (Vec::new(), Vec::new());
+        for (ino, write_id) in writes {
+            self.buffered.remove(&write_id);
+            let Some(write) = self.files.get_mut(&ino).and_then(|file| file.write_mut(write_id)) else { continue };
             let UnnamedContent::Buffered(run) = &write.content else { continue };
-            // A segment's runs are at most 8 MiB.
-            let place = SegmentRange { segment, offset, skipped: 0, run: run.len() as u32 };
-            offset += stored_bytes(place.run) as u32;
-            runs.push(SegmentRun { ino: *ino, start: write.start, bytes: run.clone() });
-            write.content = UnnamedContent::Segment(place, Some(run.clone()));
+            in_segment.push(WriteInSegment { ino, write_id, run: runs.len() });
+            runs.push(SegmentRun { ino, start: write.start, bytes: run.clone() });
+            write.content = UnnamedContent::Segment(SegmentRange::unplaced(segment, run.len()), Some(run.clone()));
         }
-        self.begin_upload(segment, runs, is_small, writes);
+        self.begin_upload(segment, runs, is_small, in_segment);
         Ok(())
     }
 
@@ -78,20 +76,25 @@ impl VolumeState {
         segment: SegmentId,
         runs: Vec<SegmentRun>,
         is_small: bool,
-        writes: Vec<(u64, u64)>,
+        writes: Vec<WriteInSegment>,
     ) {
         let bytes = runs.iter().map(|run| run.bytes.len() as u64).sum();
         self.uploads.insert(segment, OnWay { upload: Upload::new(segment, runs), bytes, is_small, writes });
     }
 
-    /// Notes that the PUT of a segment was answered.
-    pub(crate) fn uploaded(&mut self, segment: SegmentId) {
+    /// Notes that the PUT of a segment was answered. Its runs lie at these places.
+    pub(crate) fn uploaded(&mut self, segment: SegmentId, places: &[SegmentRange]) {
         let Some(on_way) = self.uploads.remove(&segment) else { return };
         self.unannounced.push_back((segment, on_way.bytes));
-        for (ino, write_id) in on_way.writes {
+        for WriteInSegment { ino, write_id, run } in on_way.writes {
             let write = self.files.get_mut(&ino).and_then(|file| file.write_mut(write_id));
-            if let Some(UnnamedContent::Segment(_, bytes)) = write.map(|write| &mut write.content) {
-                *bytes = None;
+            if let Some(UnnamedContent::Segment(place, bytes)) = write.map(|write| &mut write.content) {
+                (*place, *bytes) = (places[run].clone(), None);
+            }
+        }
+        if let Some(moving) = self.moving.as_mut().filter(|moving| moving.segment == segment) {
+            for (step, place) in moving.moves.iter_mut().zip(places) {
+                step.new.source = ExtentSource::Segment(place.clone());
             }
         }
     }
@@ -106,7 +109,7 @@ impl VolumeState {
     /// Forgets a file's writes in a segment in flight. Nobody waits for a segment without writes.
     pub(crate) fn give_up(&mut self, segment: SegmentId, ino: u64) {
         let Some(on_way) = self.uploads.get_mut(&segment) else { return };
-        on_way.writes.retain(|(of, _)| *of != ino);
+        on_way.writes.retain(|write| write.ino != ino);
         if on_way.writes.is_empty() {
             self.uploads.remove(&segment);
             self.given_up.insert(segment);
@@ -145,7 +148,7 @@ impl VolumeState {
         limits: &VolumeLimits,
     ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
         self.seal(epoch, limits)?;
-        let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|(_, write_id)| *write_id <= cut);
+        let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|write| write.write_id <= cut);
         let is_open = self.buffered.first_key_value().is_some_and(|(write_id, _)| *write_id <= cut);
         let needed = self.uploads.iter().filter(|(_, on_way)| is_old(on_way) || (is_open && on_way.is_small));
         Ok(needed.map(|(segment, _)| *segment).collect())

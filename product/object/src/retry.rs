@@ -1,17 +1,21 @@
 //! Requests to the store until they have an answer.
 //!
-//! Owns: the pauses between tries. An outage ends no operation: the caller waits.
+//! Owns: the pauses between tries; making the object of a segment, on the task that sends it. An outage ends no
+//! operation: the caller waits.
 //! Does not own: conditional requests of the records.
-//! Invariants: a request is repeated only if a second effect changes nothing.
+//! Invariants: a request is repeated only if a second effect changes nothing. Between lines that are compressed other
+//! tasks of the thread run.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::lock::Mutex;
 
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::extent::SegmentId;
+use crate::format::compression::{Coder, Compression, RunCompressor};
+use crate::format::extent::{SegmentId, SegmentRange};
 use crate::format::segment::SegmentWriter;
 use crate::seams::{ByteParts, Clock, ObjectError, Objects, PutOutcome};
 
@@ -69,7 +73,9 @@ pub(crate) struct Upload {
 #[derive(Debug)]
 struct RetryState {
     runs: Vec<SegmentRun>,
-    /// The object, once it was sent.
+    /// Where the first runs lie, then all of them.
+    places: Vec<SegmentRange>,
+    /// The object, once it was made.
     image: Option<ByteParts>,
     /// A try had no answer, so the object may be there.
     is_maybe_there: bool,
@@ -80,17 +86,28 @@ impl Upload {
     pub(crate) fn new(segment: SegmentId, runs: Vec<SegmentRun>) -> Arc<Self> {
         Arc::new(Self {
             segment,
-            state: Mutex::new(RetryState { runs, image: None, is_maybe_there: false, is_there: false }),
+            state: Mutex::new(RetryState {
+                runs,
+                places: Vec::new(),
+                image: None,
+                is_maybe_there: false,
+                is_there: false,
+            }),
         })
     }
 
-    /// Sends the segment unless it is there.
-    pub(crate) async fn finish<O: Objects, C: Clock>(&self, objects: &O, clock: &C) -> Result<(), ObjectVolumeError> {
+    /// Sends the segment unless it is there. Returns where its runs lie.
+    pub(crate) async fn finish<O: Objects, C: Clock>(
+        &self,
+        objects: &O,
+        clock: &C,
+        compression: Compression,
+    ) -> Result<Vec<SegmentRange>, ObjectVolumeError> {
         let mut state = self.state.lock().await;
         let name = self.segment.name();
         let mut pauses = Pauses::default();
         while !state.is_there {
-            let image = state.image(self.segment)?;
+            let image = state.image(self.segment, compression).await?;
             let was_maybe_there = state.is_maybe_there;
             state.is_maybe_there = true;
             match objects.create(&name, image).await {
@@ -104,21 +121,55 @@ impl Upload {
                 }
             }
         }
-        Ok(())
+        Ok(state.places.clone())
     }
 }
 
+/// So many lines are compressed without a pause. It takes about a millisecond.
+const LINES_TOGETHER: usize = 4;
+
 impl RetryState {
-    fn image(&mut self, segment: SegmentId) -> Result<ByteParts, ObjectVolumeError> {
+    /// The object. A maker that was dropped begins anew.
+    async fn image(&mut self, segment: SegmentId, compression: Compression) -> Result<ByteParts, ObjectVolumeError> {
         if let Some(image) = &self.image {
             return Ok(image.clone());
         }
-        let mut writer = SegmentWriter::new(segment);
-        for run in std::mem::take(&mut self.runs) {
-            writer.push(run.ino, run.start, run.bytes)?;
+        let (mut writer, mut coder) = (SegmentWriter::new(segment), Coder::new(compression));
+        self.places.clear();
+        for SegmentRun { ino, start, bytes } in &self.runs {
+            let mut compressor = RunCompressor::new(compression, bytes.clone());
+            let mut lines = 0;
+            while compressor.as_mut().is_some_and(|compressor| compressor.step(&mut coder)) {
+                lines += 1;
+                if lines % LINES_TOGETHER == 0 {
+                    yield_once().await;
+                }
+            }
+            let compressed = compressor.and_then(RunCompressor::finish);
+            let mut place = SegmentRange::unplaced(segment, bytes.len());
+            place.stored = compressed.as_ref().map(|run| Arc::clone(&run.stored));
+            place.offset = match compressed {
+                Some(run) => writer.push_compressed(*ino, *start, bytes.len(), run)?,
+                None => writer.push(*ino, *start, bytes.clone())?,
+            };
+            self.places.push(place);
         }
+        self.runs = Vec::new();
         Ok(self.image.insert(writer.finish()).clone())
     }
+}
+
+/// Lets the other tasks of this thread run.
+pub(crate) async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A segment whose PUT was not answered.
@@ -128,6 +179,15 @@ pub(crate) struct OnWay {
     pub(crate) bytes: u64,
     /// It closed before it was full.
     pub(crate) is_small: bool,
-    /// The writes with bytes in it: file and number.
-    pub(crate) writes: Vec<(u64, u64)>,
+    /// The writes with bytes in it.
+    pub(crate) writes: Vec<WriteInSegment>,
+}
+
+/// A write whose bytes are a run of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteInSegment {
+    pub(crate) ino: u64,
+    pub(crate) write_id: u64,
+    /// The number of the run.
+    pub(crate) run: usize,
 }

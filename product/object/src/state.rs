@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::control::{Broken, CheckedRule};
 use crate::file::{Cut, END, ObjectFile, ObjectWrite, UnnamedContent};
+use crate::format::compression::Compression;
 use crate::format::extent::{ExtentSource, SEGMENT_BYTES_MAX, SegmentId, StoredExtent};
 use crate::format::records::{Body, SHARED_BYTES_MAX};
 use crate::retry::OnWay;
 use crate::seams::Sequence;
 
-/// Sizes and times that tests make smaller.
+/// Sizes and times that tests make smaller, and the form of new bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeLimits {
     /// Most bytes of a segment's runs.
@@ -32,6 +33,8 @@ pub struct VolumeLimits {
     pub memory_extents: usize,
     /// A segment with more live bytes is shared no more.
     pub shared_bytes: u64,
+    /// How new runs are stored.
+    pub compression: Compression,
 }
 
 impl Default for VolumeLimits {
@@ -45,6 +48,7 @@ impl Default for VolumeLimits {
             map_extents: 16_384,
             memory_extents: 262_144,
             shared_bytes: SHARED_BYTES_MAX,
+            compression: Compression::default(),
         }
     }
 }

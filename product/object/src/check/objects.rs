@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use afflux_volume::Kind;
 
-use crate::check::{Check, FileRange, ObjectFault, run_mark};
+use crate::check::{Check, FileRange, ObjectFault};
 use crate::error::ObjectVolumeError;
 use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::records::{Body, decode_cut};
@@ -313,7 +313,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         let ExtentSource::Segment(place) = &extent.source else { return };
         self.live.entry(place.segment).or_default().1 += extent.bytes();
         let runs = self.runs.get(&place.segment);
-        let is_readable = runs.is_some_and(|runs| runs.binary_search(&run_mark(place)).is_ok());
+        let run = runs.and_then(|runs| Some(&runs[runs.binary_search_by_key(&place.offset, |run| run.offset).ok()?]));
+        let is_readable = run.is_some_and(|run| run.has(place, extent.bytes() as u32));
         if !is_readable && !self.report.unread.contains_key(&place.segment) {
             self.read_lines(ino, extent, place).await;
         }
@@ -325,7 +326,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         while start < extent.end {
             let skipped = place.skipped + (start - extent.start) as u32;
             let end = extent.end.min(start + u64::from(LINE_BYTES - skipped % LINE_BYTES));
-            if let Err(error) = self.line(&SegmentRange { skipped, ..*place }, (end - start) as u32).await {
+            if let Err(error) = self.line(&SegmentRange { skipped, ..place.clone() }, (end - start) as u32).await {
                 self.note_unreadable(place, error, FileRange { ino, start, end });
             }
             start = end;

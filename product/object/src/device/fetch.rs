@@ -27,10 +27,11 @@ use futures_util::future::try_join_all;
 use futures_util::lock;
 
 use crate::error::{ObjectVolumeError, refused};
+use crate::format::compression::Decoder;
 use crate::format::extent::{ExtentSource, SegmentId, SegmentRange, StoredExtent};
-use crate::format::segment::{self, Pieces};
+use crate::format::segment::{self, LineReader, Pieces};
 use crate::open::ObjectVolume;
-use crate::retry::until_answered;
+use crate::retry::{until_answered, yield_once};
 use crate::seams::{Arrivals, ByteParts, Clock, ObjectError, Objects, RecordDatabase};
 
 /// The most bytes of a GET.
@@ -39,6 +40,8 @@ const GET_BYTES: u64 = 4 << 20;
 const GAP_BYTES: u64 = 256 << 10;
 /// A run below this size takes its neighbours along.
 const SMALL_RUN_BYTES: u32 = 256 << 10;
+/// So many compressed lines are read without a pause.
+const LINES_TOGETHER: usize = 8;
 /// The bytes of a hole.
 const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
@@ -110,7 +113,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         copy: &mut (impl FnMut(usize, &[u8]) + Send),
     ) -> Result<(), ObjectVolumeError> {
         let fetched = try_join_all(spans(extents).into_iter().map(|span| self.fetch_span(via, span))).await?;
-        let mut at = range.start;
+        let (mut at, mut decoder) = (range.start, Decoder::default());
         for extent in extents {
             zeros(&(at - range.start..extent.start - range.start), copy);
             at = extent.end;
@@ -124,7 +127,14 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                     };
                     let fetched = fetched.iter().find(holds).ok_or(ObjectVolumeError::Missing(place.segment))?;
                     let lines = fetched.lines_from(lines.start);
-                    segment::copy_lines(place, extent.bytes() as u32, lines, |at, bytes| copy(into + at, bytes))?;
+                    let mut reader = LineReader::new(place, extent.bytes() as u32, lines);
+                    let mut number = 0;
+                    while reader.next(&mut decoder, |at, bytes| copy(into + at, bytes))? {
+                        number += 1;
+                        if number % LINES_TOGETHER == 0 && place.stored.is_some() {
+                            yield_once().await;
+                        }
+                    }
                 }
             }
         }

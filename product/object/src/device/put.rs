@@ -69,7 +69,7 @@ impl VolumeState {
         if self.buffered.contains_key(&number) {
             return self.small_on_way().next();
         }
-        match self.files.get_mut(&ino)?.write_mut(number)?.content {
+        match &self.files.get_mut(&ino)?.write_mut(number)?.content {
             UnnamedContent::Segment(place, Some(_)) => Some(place.segment),
             _ => None,
         }

@@ -3,20 +3,27 @@
 //! Owns: its key and value, cuts of it; the name of a segment's object, in both directions.
 //! Does not own: the map of a file (`extents`), who may make a segment.
 //! Invariants: a cut changes neither the segment nor the run, so checksums of lines stay checkable. An extent lies
-//! within its run. Two identities of segments have two names; a name that is read is the one that would be written.
+//! within its run. The record of an extent in a compressed run has the lengths of the lines that the extent touches. Two identities of segments have two names; a name that is read is the one that would be written.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::format::{FieldBytes, FormatError, exactly, in_range};
+use crate::format::compression::{Codec, StoredLines};
+use crate::format::segment::LINE_BYTES;
+use crate::format::{FieldBytes, FormatError, at_least, exactly, in_range};
 
 const IN_SEGMENT: u8 = 1;
 const INLINE: u8 = 2;
+/// In a run that Zstandard compressed; the next kind is that of LZ4.
+const COMPRESSED: u8 = 3;
+const KIND_MAX: u8 = COMPRESSED + 1;
 const IN_SEGMENT_BYTES: usize = 33;
 const INLINE_HEAD_BYTES: usize = 9;
 const KEY_BYTES: usize = 17;
 
 /// A part of a run in a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct SegmentRange {
     pub(crate) segment: SegmentId,
     /// The offset of the run's first line.
@@ -25,6 +32,31 @@ pub(crate) struct SegmentRange {
     pub(crate) skipped: u32,
     /// Bytes of the whole run. The length of its last line follows from it.
     pub(crate) run: u32,
+    /// The lines of a compressed run: at least those that the extent touches.
+    pub(crate) stored: Option<Arc<StoredLines>>,
+}
+
+/// A run never changes, so its lines follow from its location. Of these lines one may know more than the other.
+impl PartialEq for SegmentRange {
+    fn eq(&self, other: &Self) -> bool {
+        let fields = |place: &Self| (place.segment, place.offset, place.skipped, place.run, place.stored.is_some());
+        fields(self) == fields(other)
+    }
+}
+
+impl Eq for SegmentRange {}
+
+impl SegmentRange {
+    /// A run that will lie somewhere in a segment.
+    pub(crate) fn unplaced(segment: SegmentId, run: usize) -> Self {
+        // A segment's runs are at most 8 MiB.
+        Self { segment, offset: 0, skipped: 0, run: run as u32, stored: None }
+    }
+
+    /// The numbers of the first line with bytes `skipped..skipped + bytes` of the run, and of the one behind the last.
+    pub(crate) fn touched_lines(&self, bytes: u32) -> (u32, u32) {
+        (self.skipped / LINE_BYTES, (self.skipped + bytes).div_ceil(LINE_BYTES))
+    }
 }
 
 /// The bytes of an extent.
@@ -50,7 +82,7 @@ impl StoredExtent {
         let skip = (start - self.start) as u32;
         let source = match &self.source {
             ExtentSource::Segment(place) => {
-                ExtentSource::Segment(SegmentRange { skipped: place.skipped + skip, ..*place })
+                ExtentSource::Segment(SegmentRange { skipped: place.skipped + skip, ..place.clone() })
             }
             ExtentSource::Inline(bytes) => {
                 ExtentSource::Inline(bytes.slice(skip as usize..(end - self.start) as usize))
@@ -87,7 +119,11 @@ impl StoredExtent {
 
     pub(crate) fn value(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(IN_SEGMENT_BYTES);
-        value.push(if matches!(self.source, ExtentSource::Segment(_)) { IN_SEGMENT } else { INLINE });
+        value.push(match &self.source {
+            ExtentSource::Segment(SegmentRange { stored: Some(stored), .. }) => COMPRESSED - 1 + stored.codec.code(),
+            ExtentSource::Segment(_) => IN_SEGMENT,
+            ExtentSource::Inline(_) => INLINE,
+        });
         value.extend_from_slice(&self.start.to_be_bytes());
         match &self.source {
             ExtentSource::Segment(place) => {
@@ -96,6 +132,10 @@ impl StoredExtent {
                 value.extend_from_slice(&place.offset.to_be_bytes());
                 value.extend_from_slice(&place.skipped.to_be_bytes());
                 value.extend_from_slice(&place.run.to_be_bytes());
+                if let Some(stored) = &place.stored {
+                    let (first, end) = place.touched_lines(self.bytes() as u32);
+                    stored.encode(first, end, &mut value);
+                }
             }
             ExtentSource::Inline(bytes) => value.extend_from_slice(bytes),
         }
@@ -114,20 +154,29 @@ impl StoredExtent {
         }
         let mut fields = FieldBytes(value);
         let (kind, start) = (fields.u8(), fields.u64());
-        in_range("the kind of an extent", u64::from(kind), u64::from(IN_SEGMENT), u64::from(INLINE))?;
+        in_range("the kind of an extent", u64::from(kind), u64::from(IN_SEGMENT), u64::from(KIND_MAX))?;
         in_range("the start of an extent", start, end.saturating_sub(u64::from(SEGMENT_BYTES_MAX)), end - 1)?;
         if kind == INLINE {
             exactly("inline bytes", fields.rest(), (end - start) as usize)?;
             let source = ExtentSource::Inline(Bytes::copy_from_slice(fields.rest()));
             return Ok((ino, Self { start, end, source }));
         }
-        exactly("an extent in a segment", value, IN_SEGMENT_BYTES)?;
+        at_least("an extent in a segment", value.len(), IN_SEGMENT_BYTES)?;
         let segment = SegmentId::new(fields.u32(), fields.u64())?;
         let (offset, skipped, run) = (fields.u32(), fields.u32(), fields.u32());
         in_range("the length of a run", u64::from(run), 1, u64::from(SEGMENT_BYTES_MAX))?;
         in_range("the skipped bytes of a run", u64::from(skipped), 0, u64::from(run) - 1)?;
         in_range("the end of an extent in its run", u64::from(skipped) + end - start, 1, u64::from(run))?;
-        Ok((ino, Self { start, end, source: ExtentSource::Segment(SegmentRange { segment, offset, skipped, run }) }))
+        let mut place = SegmentRange { segment, offset, skipped, run, stored: None };
+        if kind == IN_SEGMENT {
+            exactly("an extent in a segment", value, IN_SEGMENT_BYTES)?;
+        } else {
+            let (first, end) = place.touched_lines((end - start) as u32);
+            exactly("the lengths of lines", fields.rest(), StoredLines::encoded_bytes(first, end))?;
+            let codec = Codec::of(kind + 1 - COMPRESSED)?;
+            place.stored = Some(Arc::new(StoredLines::decode(codec, run, (first, end), &mut fields)?));
+        }
+        Ok((ino, Self { start, end, source: ExtentSource::Segment(place) }))
     }
 }
 

@@ -8,6 +8,7 @@
 //! number; a short slice is a bug here and panics.
 
 pub(crate) mod acl;
+pub(crate) mod compression;
 pub(crate) mod extent;
 pub(crate) mod records;
 pub(crate) mod segment;
@@ -68,6 +69,14 @@ pub enum FormatError {
         stored: u32,
         /// The checksum of the bytes.
         computed: u32,
+    },
+    /// A line does not decompress to its length, though its checksum is right.
+    #[error("the line at {offset} does not decompress to {length} bytes")]
+    Compressed {
+        /// Its offset in the object.
+        offset: u64,
+        /// The bytes that it has in its run.
+        length: u32,
     },
     /// The holder is no epoch with a host.
     #[error("the object `holder` is {found:?} instead of an epoch, a space, and a host of 1 to 255 bytes")]

@@ -14,7 +14,9 @@ pub const VOLUME_FORMAT: u32 = 3;
 const MAGIC: [u8; 8] = *b"AFXVOLUM";
 /// The feature of a volume with access control lists (`acl`).
 pub(crate) const WITH_ACLS: u64 = 1 << 0;
-const FEATURES_KNOWN: u64 = WITH_ACLS;
+/// The feature of a volume with compressed runs (`compression`).
+pub(crate) const COMPRESSED_RUNS: u64 = 1 << 1;
+const FEATURES_KNOWN: u64 = WITH_ACLS | COMPRESSED_RUNS;
 const HEADER_BYTES: usize = 96;
 const LINEAGE_BYTES: usize = 9;
 const SEGMENT_KEY_BYTES: usize = 13;
@@ -32,7 +34,7 @@ pub struct VolumeHeader {
 impl VolumeHeader {
     pub(crate) const KEY: &'static [u8] = b"V";
 
-    /// The record of a volume that uses these features.
+    /// The header of a volume that uses these features.
     pub(crate) fn encode(&self, features: u64) -> Vec<u8> {
         let mut value = MAGIC.to_vec();
         value.extend_from_slice(&VOLUME_FORMAT.to_be_bytes());

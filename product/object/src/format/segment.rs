@@ -1,18 +1,24 @@
 //! The bytes of a segment: lines, directory, footer.
 //!
-//! A run is the bytes of one extent as they were written. It is stored as lines of 65,536 bytes, the last one shorter.
-//! The checksum of a line covers its location, so a line of another location does not pass.
+//! A run is the bytes of one extent as they were written. It is cut into lines of 65,536 bytes, the last one shorter.
+//! A stored line is these bytes, or their compressed form, and a checksum. The checksum covers the stored bytes and the
+//! line's location, so a line of another location does not pass, and no damaged byte is decompressed. The first format
+//! of a segment has raw runs only. A segment with a compressed run has the second one: behind the entries of its
+//! directory follow the codec of each run and the lengths of its lines.
 //!
 //! Owns: the encoding of runs, the check of lines that were fetched, the directory; reading the pieces in which an
 //! object's bytes came, one after another.
-//! Does not own: the extents that still use a run (`extent`).
+//! Does not own: the extents that still use a run (`extent`), the choice and the form of compressed lines
+//! (`compression`).
 //! Invariants: a segment holds at most [`SEGMENT_BYTES_MAX`] bytes of runs. Each byte of the object is under a
-//! checksum. No byte of a piece is copied.
+//! checksum. No byte of a raw line is copied, unless the line is short.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::format::compression::{Codec, CompressedRun, Decoder, StoredLine, StoredLines};
 use crate::format::extent::{SEGMENT_BYTES_MAX, SegmentId, SegmentRange};
 use crate::format::{FieldBytes, FormatError, at_least, exactly, in_range};
 use crate::seams::ByteParts;
@@ -27,13 +33,18 @@ pub const DIRECTORY_ENTRY_BYTES: usize = 24;
 /// No segment's object is longer.
 pub(crate) const OBJECT_BYTES_MAX: u64 = 1 << 32;
 
-const CHECKSUM_BYTES: u32 = 4;
+/// Bytes of a line's checksum.
+pub(crate) const CHECKSUM_BYTES: u32 = 4;
 const MAGIC: [u8; 8] = *b"AFXSEG01";
+/// Some of its runs are compressed.
+const MAGIC_COMPRESSED: [u8; 8] = *b"AFXSEG02";
+/// The codec of a raw run.
+const RAW: u8 = 0;
 /// Zeros in the footer, for later versions.
 const RESERVED_BYTES: usize = 32;
 
 /// One run, as the directory lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEntry {
     /// The file that the run was written for.
     pub ino: u64,
@@ -43,6 +54,15 @@ pub struct RunEntry {
     pub bytes: u32,
     /// The offset of the run's first line in the segment.
     pub offset: u32,
+    /// All its lines, if the run is compressed.
+    pub(crate) stored: Option<Arc<StoredLines>>,
+}
+
+impl RunEntry {
+    /// The whole run.
+    pub(crate) fn place(&self, segment: SegmentId) -> SegmentRange {
+        SegmentRange { segment, offset: self.offset, skipped: 0, run: self.bytes, stored: self.stored.clone() }
+    }
 }
 
 /// Makes the bytes of a segment. It leaves long runs as they are, and copies short ones side by side.
@@ -68,20 +88,45 @@ impl SegmentWriter {
     /// # Errors
     /// If the run is empty, or the segment would be too long.
     pub fn push(&mut self, ino: u64, start: u64, mut run: Bytes) -> Result<u32, FormatError> {
-        let bytes = run.len() as u64;
-        let room = u64::from(SEGMENT_BYTES_MAX) - self.run_bytes;
-        in_range("the length of a run", bytes, 1, room)?;
-        self.run_bytes += bytes;
-        // All runs of a segment hold 8 MiB, and each byte adds at most one checksum.
-        let offset = self.length as u32;
-        self.entries.push(RunEntry { ino, start, bytes: bytes as u32, offset });
+        let offset = self.begin_run(ino, start, run.len(), None)?;
         while !run.is_empty() {
-            let line = run.split_to(run.len().min(LINE_BYTES as usize));
-            let checksum = crc32c::crc32c_append(line_checksum(self.id, self.length as u32), &line);
-            self.append(line);
-            self.copy(&checksum.to_be_bytes());
+            self.push_line(run.split_to(run.len().min(LINE_BYTES as usize)));
         }
         Ok(offset)
+    }
+
+    /// As [`Self::push`]: a run of so many bytes in its compressed form.
+    pub(crate) fn push_compressed(
+        &mut self,
+        ino: u64,
+        start: u64,
+        bytes: usize,
+        run: CompressedRun,
+    ) -> Result<u32, FormatError> {
+        let offset = self.begin_run(ino, start, bytes, Some(run.stored))?;
+        run.lines.into_iter().for_each(|line| self.push_line(line));
+        Ok(offset)
+    }
+
+    fn begin_run(
+        &mut self,
+        ino: u64,
+        start: u64,
+        bytes: usize,
+        stored: Option<Arc<StoredLines>>,
+    ) -> Result<u32, FormatError> {
+        let room = u64::from(SEGMENT_BYTES_MAX) - self.run_bytes;
+        self.run_bytes += in_range("the length of a run", bytes as u64, 1, room)?;
+        // All runs of a segment hold 8 MiB, and each byte adds at most one checksum.
+        let offset = self.length as u32;
+        self.entries.push(RunEntry { ino, start, bytes: bytes as u32, offset, stored });
+        Ok(offset)
+    }
+
+    fn push_line(&mut self, line: Bytes) {
+        let checksum = crc32c::crc32c_append(line_checksum(self.id, self.length as u32), &line);
+        self.append(line);
+        self.copy(&checksum.to_be_bytes());
     }
 
     /// The object's bytes.
@@ -93,7 +138,11 @@ impl SegmentWriter {
             tail.extend_from_slice(&entry.bytes.to_be_bytes());
             tail.extend_from_slice(&entry.offset.to_be_bytes());
         }
-        tail.extend_from_slice(&MAGIC);
+        let is_compressed = self.entries.iter().any(|entry| entry.stored.is_some());
+        if is_compressed {
+            self.entries.iter().for_each(|entry| encode_lines(entry, &mut tail));
+        }
+        tail.extend_from_slice(if is_compressed { &MAGIC_COMPRESSED } else { &MAGIC });
         tail.extend_from_slice(&self.id.epoch.to_be_bytes());
         tail.extend_from_slice(&self.id.number.to_be_bytes());
         tail.extend_from_slice(&(self.length as u32).to_be_bytes());
@@ -122,6 +171,14 @@ impl SegmentWriter {
     }
 }
 
+/// The codec of a run and the lengths of its lines.
+fn encode_lines(entry: &RunEntry, tail: &mut BytesMut) {
+    let Some(stored) = &entry.stored else { return tail.extend_from_slice(&[RAW]) };
+    let mut value = vec![stored.codec.code()];
+    stored.encode(0, entry.bytes.div_ceil(LINE_BYTES), &mut value);
+    tail.extend_from_slice(&value);
+}
+
 /// The beginning of a line's checksum.
 fn line_checksum(id: SegmentId, offset: u32) -> u32 {
     let place = crc32c::crc32c(&id.epoch.to_be_bytes());
@@ -139,7 +196,7 @@ pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<RunEntry>, FormatEr
     let footer = object.len().checked_sub(FOOTER_BYTES).ok_or_else(short)?;
     let mut fields = FieldBytes(&object[footer..]);
     let found = fields.take::<8>();
-    if found != MAGIC {
+    if found != MAGIC && found != MAGIC_COMPRESSED {
         return Err(FormatError::Magic { field: "the footer of a segment", found, expected: MAGIC });
     }
     let (epoch, number, start, entries) = (fields.u32(), fields.u64(), fields.u32(), fields.u32());
@@ -147,90 +204,164 @@ pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<RunEntry>, FormatEr
     in_range("the number in a footer", number, id.number, id.number)?;
     in_range("the place of a directory", u64::from(start), 0, footer as u64)?;
     let start = start as usize;
-    let expected = ((footer - start) / DIRECTORY_ENTRY_BYTES) as u64;
-    in_range("the entries of a directory", u64::from(entries), expected, expected)?;
-    exactly("a directory", &object[start..footer], entries as usize * DIRECTORY_ENTRY_BYTES)?;
+    let most = ((footer - start) / DIRECTORY_ENTRY_BYTES) as u64;
+    in_range("the entries of a directory", u64::from(entries), 0, most)?;
+    let heads = entries as usize * DIRECTORY_ENTRY_BYTES;
     let checked = object.len() - CHECKSUM_BYTES as usize;
     let stored = FieldBytes(&object[checked..]).u32();
     let computed = crc32c::crc32c(&object[start..checked]);
     if stored != computed {
         return Err(FormatError::Checksum { field: "the directory", offset: start as u64, stored, computed });
     }
-    object[start..footer].chunks_exact(DIRECTORY_ENTRY_BYTES).map(|entry| decode_entry(entry, start)).collect()
+    let (heads, mut forms) = object[start..footer].split_at(heads);
+    let mut form = |bytes| if found == MAGIC { Ok(None) } else { decode_lines(bytes, &mut forms) };
+    let entries = heads.chunks_exact(DIRECTORY_ENTRY_BYTES).map(|entry| decode_entry(entry, &mut form, start));
+    let entries = entries.collect::<Result<_, _>>()?;
+    exactly("the end of a directory", forms, 0)?;
+    Ok(entries)
 }
 
-fn decode_entry(entry: &[u8], directory: usize) -> Result<RunEntry, FormatError> {
+fn decode_entry(
+    entry: &[u8],
+    form: &mut impl FnMut(u32) -> Result<Option<Arc<StoredLines>>, FormatError>,
+    directory: usize,
+) -> Result<RunEntry, FormatError> {
     let mut fields = FieldBytes(entry);
-    let entry = RunEntry { ino: fields.u64(), start: fields.u64(), bytes: fields.u32(), offset: fields.u32() };
-    in_range("the length of a run", u64::from(entry.bytes), 1, u64::from(SEGMENT_BYTES_MAX))?;
-    let end = u64::from(entry.offset) + stored_bytes(entry.bytes);
-    in_range("the end of a run", end, 1, directory as u64)?;
-    Ok(entry)
+    let (ino, start, bytes, offset) = (fields.u64(), fields.u64(), fields.u32(), fields.u32());
+    in_range("the length of a run", u64::from(bytes), 1, u64::from(SEGMENT_BYTES_MAX))?;
+    let stored = form(bytes)?;
+    let length = stored.as_ref().map_or_else(|| stored_bytes(bytes), |stored| stored.end());
+    in_range("the end of a run", u64::from(offset) + length, 1, directory as u64)?;
+    Ok(RunEntry { ino, start, bytes, offset, stored })
 }
 
-/// Bytes of a run with its checksums.
+/// Takes the form of a run of so many bytes from the front.
+fn decode_lines(bytes: u32, forms: &mut &[u8]) -> Result<Option<Arc<StoredLines>>, FormatError> {
+    at_least("the codec of a run", forms.len(), 1)?;
+    let mut fields = FieldBytes(forms);
+    let (codec, lines) = (fields.u8(), bytes.div_ceil(LINE_BYTES));
+    if codec == RAW {
+        *forms = fields.rest();
+        return Ok(None);
+    }
+    at_least("the lengths of lines", fields.rest().len(), StoredLines::encoded_bytes(0, lines))?;
+    let stored = StoredLines::decode(Codec::of(codec)?, bytes, (0, lines), &mut fields)?;
+    *forms = fields.rest();
+    Ok(Some(Arc::new(stored)))
+}
+
+/// Bytes of a raw run with its checksums.
 pub(crate) fn stored_bytes(run: u32) -> u64 {
     u64::from(run) + u64::from(run.div_ceil(LINE_BYTES)) * u64::from(CHECKSUM_BYTES)
 }
 
-/// The part of the object that holds all lines with bytes `skipped..skipped + bytes` of a run.
+/// Bytes of this line of a run.
+pub(crate) fn line_bytes(run: u32, number: u32) -> u32 {
+    (run - number * LINE_BYTES).min(LINE_BYTES)
+}
+
+/// The lines with bytes `skipped..skipped + bytes` of a run.
+pub(crate) fn stored_lines(place: &SegmentRange, bytes: u32) -> impl Iterator<Item = StoredLine> + '_ {
+    let (first, end) = place.touched_lines(bytes);
+    let raw = move |number: u32| {
+        let offset = u64::from(place.offset) + u64::from(number) * u64::from(LINE_BYTES + CHECKSUM_BYTES);
+        let length = line_bytes(place.run, number);
+        StoredLine { offset, stored: length, length }
+    };
+    let compressed = place.stored.iter().flat_map(move |stored| stored.from(first, place.run, place.offset));
+    let raw = (first..end).filter(|_| place.stored.is_none()).map(raw);
+    compressed.take((end - first) as usize).chain(raw)
+}
+
+/// The part of the object that holds all these lines.
 pub(crate) fn lines(place: &SegmentRange, bytes: u32) -> Range<u64> {
-    let whole = u64::from(LINE_BYTES + CHECKSUM_BYTES);
-    let first = u64::from(place.skipped / LINE_BYTES);
-    let end = u64::from((place.skipped + bytes).div_ceil(LINE_BYTES)) * whole;
-    let offset = u64::from(place.offset);
-    offset + first * whole..offset + end.min(stored_bytes(place.run))
+    let mut lines = stored_lines(place, bytes);
+    let Some(first) = lines.next() else { return 0..0 };
+    first.offset..lines.last().unwrap_or(first).end()
+}
+
+/// The part of a whole object in these bounds, or less if the object ends before.
+pub(crate) fn part(object: &Bytes, bounds: &Range<u64>) -> Bytes {
+    let within = |at: u64| at.min(object.len() as u64) as usize;
+    object.slice(within(bounds.start)..within(bounds.end))
 }
 
 /// Checks the lines that were fetched from `lines(place, bytes)`, and returns the extent's bytes.
 pub(crate) fn check_lines(place: &SegmentRange, bytes: u32, fetched: &Bytes) -> Result<Vec<u8>, FormatError> {
     let mut payload = Vec::with_capacity(bytes as usize);
-    copy_lines(place, bytes, Pieces::behind(std::slice::from_ref(fetched), 0), |_, bytes| {
-        payload.extend_from_slice(bytes);
-    })?;
+    let mut reader = LineReader::new(place, bytes, Pieces::behind(std::slice::from_ref(fetched), 0));
+    let mut decoder = Decoder::default();
+    while reader.next(&mut decoder, |_, bytes| payload.extend_from_slice(bytes))? {}
     Ok(payload)
 }
 
-/// Checks the lines at the front of the fetched bytes. Calls `copy` with the extent's bytes and their offset in the
-/// extent, line by line and each after its check.
-pub(crate) fn copy_lines(
-    place: &SegmentRange,
-    bytes: u32,
-    mut fetched: Pieces<'_>,
-    mut copy: impl FnMut(usize, &[u8]),
-) -> Result<(), FormatError> {
-    let span = lines(place, bytes);
-    let (length, whole) = ((span.end - span.start) as usize, (LINE_BYTES + CHECKSUM_BYTES) as usize);
-    at_least("the lines of a run", fetched.remaining(), length)?;
-    // The extent's part of the lines.
-    let from = (place.skipped % LINE_BYTES) as usize;
-    let wanted = from..from + bytes as usize;
-    let mut at = 0;
-    for start in (0..length).step_by(whole) {
-        let line_bytes = whole.min(length - start) - CHECKSUM_BYTES as usize;
-        let mut line = fetched.clone();
-        check_line(place.segment, span.start + start as u64, line_bytes, &mut fetched)?;
-        line.take(line_bytes, |piece| {
+/// Reads the lines of an extent from the front of the fetched bytes, one after another.
+pub(crate) struct LineReader<'a, I> {
+    place: &'a SegmentRange,
+    lines: I,
+    fetched: Pieces<'a>,
+    /// The extent's part of the lines.
+    wanted: Range<usize>,
+    /// Bytes of the lines before.
+    at: usize,
+}
+
+impl<'a> LineReader<'a, ()> {
+    pub(crate) fn new(
+        place: &'a SegmentRange,
+        bytes: u32,
+        fetched: Pieces<'a>,
+    ) -> LineReader<'a, impl Iterator<Item = StoredLine> + 'a> {
+        let from = (place.skipped % LINE_BYTES) as usize;
+        let lines = stored_lines(place, bytes);
+        LineReader { place, lines, fetched, wanted: from..from + bytes as usize, at: 0 }
+    }
+}
+
+impl<I: Iterator<Item = StoredLine>> LineReader<'_, I> {
+    /// Checks the next line, and calls `copy` with the extent's bytes in it and their offset in the extent. False if
+    /// there was no line.
+    pub(crate) fn next(
+        &mut self,
+        decoder: &mut Decoder,
+        mut copy: impl FnMut(usize, &[u8]),
+    ) -> Result<bool, FormatError> {
+        let Some(line) = self.lines.next() else { return Ok(false) };
+        at_least("the lines of a run", self.fetched.remaining(), (line.stored + CHECKSUM_BYTES) as usize)?;
+        let (mut stored, wanted) = (self.fetched.clone(), self.wanted.clone());
+        check_line(self.place.segment, &line, &mut self.fetched)?;
+        let mut at = self.at;
+        let mut copy_part = |piece: &[u8]| {
             let part = wanted.start.max(at)..wanted.end.min(at + piece.len());
             if !part.is_empty() {
                 copy(part.start - wanted.start, &piece[part.start - at..part.end - at]);
             }
             at += piece.len();
-        });
+        };
+        match &self.place.stored {
+            Some(form) if line.stored < line.length => {
+                let mut pieces = Vec::new();
+                stored.take(line.stored as usize, |piece| pieces.push(piece));
+                copy_part(decoder.decompress(form.codec, &line, &pieces)?);
+            }
+            _ => stored.take(line.stored as usize, copy_part),
+        }
+        self.at += line.length as usize;
+        Ok(true)
     }
-    Ok(())
 }
 
 /// Compares the next line with the checksum behind it.
-fn check_line(id: SegmentId, offset: u64, bytes: usize, fetched: &mut Pieces<'_>) -> Result<(), FormatError> {
-    let mut computed = line_checksum(id, offset as u32);
-    fetched.take(bytes, |piece| computed = crc32c::crc32c_append(computed, piece));
+fn check_line(id: SegmentId, line: &StoredLine, fetched: &mut Pieces<'_>) -> Result<(), FormatError> {
+    // An object has less than 2^32 bytes.
+    let mut computed = line_checksum(id, line.offset as u32);
+    fetched.take(line.stored as usize, |piece| computed = crc32c::crc32c_append(computed, piece));
     let (mut stored, mut at) = ([0; CHECKSUM_BYTES as usize], 0);
     fetched.take(stored.len(), |piece| {
         stored[at..at + piece.len()].copy_from_slice(piece);
         at += piece.len();
     });
-    let stored = u32::from_be_bytes(stored);
+    let (stored, offset) = (u32::from_be_bytes(stored), line.offset);
     if stored == computed { Ok(()) } else { Err(FormatError::Checksum { field: "a line", offset, stored, computed }) }
 }
 

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 
+use super::compression::{Coder, Compression, Decoder, RunCompressor, StoredLine};
 use super::extent::{ExtentSource, SegmentRange, StoredExtent};
-use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader, WITH_ACLS};
+use super::records::{COMPRESSED_RUNS, Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader, WITH_ACLS};
 use super::segment::{
-    DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, SegmentWriter, check_lines, copy_lines, directory, lines,
+    CHECKSUM_BYTES, DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, LineReader, SegmentWriter, check_lines, directory,
+    lines, part, stored_lines,
 };
 use crate::format::FormatError;
 use crate::format::extent::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
@@ -46,7 +48,7 @@ fn parts_of_runs_are_read_as_written() {
     for (skipped, bytes) in
         [(0, 1), (0, 2 * LINE_BYTES + 10), (LINE_BYTES - 1, 2), (LINE_BYTES, 5), (2 * LINE_BYTES, 10)]
     {
-        let place = SegmentRange { segment: id(), offset, skipped, run: long.len() as u32 };
+        let place = SegmentRange { segment: id(), offset, skipped, run: long.len() as u32, stored: None };
         let span = lines(&place, bytes);
         let fetched = object.slice(span.start as usize..span.end as usize);
         let expected = &long[skipped as usize..(skipped + bytes) as usize];
@@ -58,6 +60,11 @@ fn parts_of_runs_are_read_as_written() {
     assert_eq!((entries[1].ino, entries[1].start, entries[1].bytes), (2, 4096, long.len() as u32));
 }
 
+fn copy_lines(place: &SegmentRange, bytes: u32, fetched: Pieces<'_>, mut copy: impl FnMut(usize, &[u8])) {
+    let mut reader = LineReader::new(place, bytes, fetched);
+    while reader.next(&mut Decoder::default(), &mut copy).unwrap() {}
+}
+
 // rule: Lines are read out of pieces that end anywhere, also in a checksum.
 #[test]
 fn pieces_may_end_anywhere() {
@@ -65,19 +72,20 @@ fn pieces_may_end_anywhere() {
     let long = run(LINE_BYTES + 10);
     writer.push(1, 0, long.clone().into()).unwrap();
     let object = writer.finish().joined();
-    let place = SegmentRange { segment: id(), offset: 0, skipped: LINE_BYTES - 1, run: long.len() as u32 };
+    let place =
+        SegmentRange { segment: id(), offset: 0, skipped: LINE_BYTES - 1, run: long.len() as u32, stored: None };
     let behind = LINE_BYTES as usize;
     for cut in [0, 1, behind - 1, behind, behind + 1, behind + 3, behind + 4, behind + 14, behind + 17, behind + 18] {
         let pieces = [object.slice(..cut), object.slice(cut..cut + 1), object.slice(cut + 1..)];
         let mut read = [0; 5];
         let copy = |at: usize, bytes: &[u8]| read[at..at + bytes.len()].copy_from_slice(bytes);
-        copy_lines(&place, 5, Pieces::behind(&pieces, 0), copy).unwrap();
+        copy_lines(&place, 5, Pieces::behind(&pieces, 0), copy);
         assert_eq!(read, long[behind - 1..behind + 4], "cut at {cut}");
         let skipped = Pieces::behind(&pieces, behind + 4);
         assert_eq!(skipped.remaining(), object.len() - behind - 4);
-        let last = SegmentRange { skipped: LINE_BYTES, ..place };
+        let last = SegmentRange { skipped: LINE_BYTES, ..place.clone() };
         let mut read = Vec::new();
-        copy_lines(&last, 10, skipped, |_, bytes| read.extend_from_slice(bytes)).unwrap();
+        copy_lines(&last, 10, skipped, |_, bytes| read.extend_from_slice(bytes));
         assert_eq!(read, long[behind..], "cut at {cut}");
     }
     assert_eq!(Pieces::behind(&[object], 1 << 20).remaining(), 0);
@@ -102,7 +110,7 @@ fn each_damaged_byte_is_noticed() {
     writer.push(1, 0, run(100).into()).unwrap();
     let object = writer.finish().joined();
     assert_eq!(object.len(), 104 + DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
-    let place = SegmentRange { segment: id(), offset: 0, skipped: 0, run: 100 };
+    let place = SegmentRange { segment: id(), offset: 0, skipped: 0, run: 100, stored: None };
     for at in 0..object.len() {
         let mut damaged = object.to_vec();
         damaged[at] ^= 1;
@@ -111,11 +119,156 @@ fn each_damaged_byte_is_noticed() {
         assert_eq!(directory(id(), &damaged).is_ok(), at < 104, "byte {at}");
     }
     let other = SegmentId { number: 301, ..id() };
-    assert!(check_lines(&SegmentRange { segment: other, ..place }, 100, &object.slice(..104)).is_err());
+    assert!(check_lines(&SegmentRange { segment: other, ..place.clone() }, 100, &object.slice(..104)).is_err());
     assert!(directory(other, &object).is_err());
     for length in 0..object.len() {
         assert!(directory(id(), &object[..length]).is_err(), "{length} bytes");
     }
+}
+
+const CODECS: [Compression; 3] = [Compression::Zstd(1), Compression::Zstd(9), Compression::Lz4];
+
+/// Bytes of which some lines become shorter, and the second does not.
+fn mixed(bytes: u32) -> Bytes {
+    let mut noise = 1_u32;
+    let mut at_random = || {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (noise >> 24) as u8
+    };
+    let is_noise = |at: u32| at / LINE_BYTES == 1 || at % 5 == 0;
+    (0..bytes).map(|at| if is_noise(at) { at_random() } else { b'a' + (at % 7) as u8 }).collect()
+}
+
+/// A segment with a raw run, this one and another raw run; the place of this one.
+fn segment_with(compression: Compression, run_bytes: &Bytes) -> (Bytes, SegmentRange) {
+    let mut writer = SegmentWriter::new(id());
+    writer.push(1, 0, run(100).into()).unwrap();
+    let mut compressor = RunCompressor::new(compression, run_bytes.clone()).unwrap();
+    let mut coder = Coder::new(compression);
+    while compressor.step(&mut coder) {}
+    let compressed = compressor.finish().expect("it becomes shorter");
+    let stored = Some(std::sync::Arc::clone(&compressed.stored));
+    let offset = writer.push_compressed(2, 4096, run_bytes.len(), compressed).unwrap();
+    writer.push(3, 0, run(100).into()).unwrap();
+    let place = SegmentRange { segment: id(), offset, skipped: 0, run: run_bytes.len() as u32, stored };
+    (writer.finish().joined(), place)
+}
+
+/// The extent as a reader of its record knows it.
+fn recorded(place: &SegmentRange, skipped: u32, bytes: u32) -> SegmentRange {
+    let source = ExtentSource::Segment(SegmentRange { skipped: place.skipped + skipped, ..place.clone() });
+    let extent = StoredExtent { start: 0, end: u64::from(bytes), source };
+    let (_, read) = StoredExtent::decode(&StoredExtent::key(9, extent.end), &extent.value()).unwrap();
+    assert_eq!(read, extent);
+    let ExtentSource::Segment(place) = read.source else { panic!("{read:?}") };
+    place
+}
+
+// rule: An extent's record is enough to find and read its part of a compressed run.
+#[test]
+fn parts_of_compressed_runs_are_read_by_their_records() {
+    let long = mixed(4 * LINE_BYTES + 10);
+    for compression in CODECS {
+        let (object, place) = segment_with(compression, &long);
+        assert!(object.len() < long.len() * 3 / 4, "{} bytes", object.len());
+        let entries = directory(id(), &object).unwrap();
+        assert_eq!(entries.iter().map(|entry| entry.stored.is_some()).collect::<Vec<_>>(), [false, true, false]);
+        assert!(stored_lines(&entries[1].place(id()), place.run).eq(stored_lines(&place, place.run)));
+        for (skipped, bytes) in [
+            (0, 1),
+            (0, place.run),
+            (LINE_BYTES - 1, 2),
+            (LINE_BYTES, LINE_BYTES),
+            (2 * LINE_BYTES, 5),
+            (3 * LINE_BYTES + 9, LINE_BYTES + 1),
+            (4 * LINE_BYTES, 10),
+        ] {
+            let read = recorded(&place, skipped, bytes);
+            assert_eq!(lines(&read, bytes), lines(&SegmentRange { skipped, ..place.clone() }, bytes));
+            let fetched = part(&object, &lines(&read, bytes));
+            let expected = &long[skipped as usize..(skipped + bytes) as usize];
+            assert_eq!(check_lines(&read, bytes, &fetched).unwrap(), expected, "{compression:?} {skipped}");
+            // A cut of a cut.
+            let last = recorded(&read, bytes - 1, 1);
+            let fetched = part(&object, &lines(&last, 1));
+            assert_eq!(check_lines(&last, 1, &fetched).unwrap(), expected[expected.len() - 1..]);
+        }
+    }
+}
+
+#[test]
+fn each_damaged_byte_of_a_compressed_segment_is_noticed() {
+    let long = mixed(600);
+    for compression in CODECS {
+        let (object, place) = segment_with(compression, &long);
+        let span = lines(&place, place.run);
+        for at in 0..object.len() {
+            let mut damaged = object.to_vec();
+            damaged[at] ^= 1;
+            let damaged = Bytes::from(damaged);
+            let is_line = check_lines(&place, place.run, &part(&damaged, &span)).is_ok();
+            assert_eq!(is_line, !span.contains(&(at as u64)), "byte {at}");
+            let is_directory = directory(id(), &damaged).is_ok();
+            assert_eq!(is_directory, (at as u64) < span.end + 104, "byte {at}");
+        }
+        for length in 0..object.len() {
+            assert!(directory(id(), &object[..length]).is_err(), "{length} bytes");
+        }
+    }
+}
+
+// rule: A line with a right checksum makes no more bytes than it has, whatever a writer or a store put there.
+#[test]
+fn damaged_lines_make_no_byte_too_many() {
+    for compression in CODECS {
+        let (object, place) = segment_with(compression, &mixed(5_000));
+        // The record says that the run is shorter than its only line.
+        let shorter = SegmentRange { run: 4_500, ..place.clone() };
+        let error = check_lines(&shorter, 4_500, &part(&object, &lines(&shorter, 4_500))).unwrap_err();
+        assert!(matches!(error, FormatError::Compressed { length: 4_500, .. }), "{error}");
+        let codec = place.stored.as_ref().unwrap().codec;
+        let line = StoredLine { offset: 0, stored: 50, length: 60 };
+        let mut decoder = Decoder::default();
+        for bytes in [&[0xff; 50][..], &[0; 50], &object[104..154], &object[..0]] {
+            assert!(decoder.decompress(codec, &line, &[bytes]).is_err());
+        }
+    }
+}
+
+// rule: A run that would shrink by less than a sixteenth is stored as it was written, and few lines decide.
+#[test]
+fn bytes_without_redundancy_stay_raw() {
+    let noise = mixed(2 * LINE_BYTES).slice(LINE_BYTES as usize..);
+    let noise = Bytes::from(noise.repeat(1).iter().rev().copied().collect::<Vec<_>>());
+    for compression in CODECS {
+        let many = Bytes::from([&noise[..], &noise[..], &mixed(LINE_BYTES * 2)[..]].concat());
+        for run in [noise.clone(), many] {
+            let (mut compressor, mut coder) = (RunCompressor::new(compression, run).unwrap(), Coder::new(compression));
+            let mut steps = 1;
+            while compressor.step(&mut coder) {
+                steps += 1;
+            }
+            assert!(steps <= 2 && compressor.finish().is_none(), "{compression:?}");
+        }
+    }
+    assert!(RunCompressor::new(Compression::None, noise).is_none());
+}
+
+#[test]
+fn malformed_lengths_of_lines_are_refused() {
+    let (_, place) = segment_with(Compression::Lz4, &mixed(LINE_BYTES + 10));
+    let extent = StoredExtent { start: 0, end: u64::from(place.run), source: ExtentSource::Segment(place) };
+    let (key, value) = (StoredExtent::key(9, extent.end), extent.value());
+    assert_eq!(value.len(), 33 + 4 + 2 * 2);
+    let refused = |at: usize, byte: u8| {
+        let mut value = value.clone();
+        value[at] = byte;
+        StoredExtent::decode(&key, &value).map(drop).unwrap_err().to_string()
+    };
+    assert_eq!(refused(0, 5), "the kind of an extent is 5 instead of 1 to 4");
+    assert_eq!(refused(36, 1), "the stored bytes before a line is 1 instead of 0 to 0");
+    assert_eq!(refused(40, 10), "the stored length of a line is 10 instead of 0 to 9");
+    assert!(StoredExtent::decode(&key, &value[..40]).is_err());
 }
 
 #[test]
@@ -129,7 +282,7 @@ fn a_segment_has_a_bound() {
 
 #[test]
 fn records_are_read_as_written() {
-    let place = SegmentRange { segment: id(), offset: 9, skipped: 3, run: 50 };
+    let place = SegmentRange { segment: id(), offset: 9, skipped: 3, run: 50, stored: None };
     let in_segment = StoredExtent { start: 10, end: 57, source: ExtentSource::Segment(place) };
     let inline = StoredExtent { start: 10, end: 13, source: ExtentSource::Inline(bytes::Bytes::from_static(b"abc")) };
     assert_eq!(in_segment.value().len(), 33);
@@ -142,7 +295,7 @@ fn records_are_read_as_written() {
         assert!(StoredExtent::decode(&StoredExtent::key(5, 0), &extent.value()).is_err());
     }
     let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] };
-    for features in [0, WITH_ACLS] {
+    for features in [0, WITH_ACLS, COMPRESSED_RUNS] {
         assert_eq!(VolumeHeader::decode(&header.encode(features)), Ok((header.clone(), features)));
     }
     for is_clean in [false, true] {
@@ -167,7 +320,7 @@ fn newer_and_older_volumes_are_refused_with_the_reason() {
         let refused = format!("the format of a volume is {other} instead of {VOLUME_FORMAT} to {VOLUME_FORMAT}");
         assert_eq!(with(11, other), refused);
     }
-    assert_eq!(with(19, 0x80), "the volume uses the features 0x80; this version knows 0x1");
+    assert_eq!(with(19, 0x80), "the volume uses the features 0x80; this version knows 0x3");
     assert!(with(0, b'x').starts_with("the header of a volume begins with"));
     assert_eq!(
         VolumeHeader::decode(&header[1..]).unwrap_err().to_string(),

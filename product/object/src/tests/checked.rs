@@ -252,9 +252,9 @@ fn bytes_that_are_lost_are_named() {
     assert_eq!(lost.misfits, [small]);
     let (key, value) = extent_of(large);
     let (_, extent) = StoredExtent::decode(&key, &value).unwrap();
-    let ExtentSource::Segment(place) = extent.source else { panic!("{extent:?} is inline") };
+    let ExtentSource::Segment(place) = extent.source.clone() else { panic!("{extent:?} is inline") };
     let moved = |place| StoredExtent { source: ExtentSource::Segment(place), ..extent.clone() }.value();
-    let beyond = SegmentRange { offset: place.offset + 4, ..place };
+    let beyond = SegmentRange { offset: place.offset + 4, ..place.clone() };
     let report = found_after(&store, vec![RecordChange::Put(key.clone(), moved(beyond))]);
     assert_eq!(report.damaged[&place.segment].1.len(), 1, "{report:?}");
     // No record counts this segment any more.

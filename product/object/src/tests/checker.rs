@@ -146,7 +146,7 @@ impl Checker {
                     let name = place.segment.name();
                     let object = objects.get(&name).ok_or(format!("a record names the missing {name}"))?;
                     let lines = segment::lines(place, into.len() as u32);
-                    let lines = object.slice(lines.start as usize..lines.end as usize);
+                    let lines = segment::part(object, &lines);
                     let read = segment::check_lines(place, into.len() as u32, &lines);
                     into.copy_from_slice(&read.map_err(|error| error.to_string())?);
                 }

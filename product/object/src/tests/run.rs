@@ -18,8 +18,8 @@ use super::store::{MS, Store};
 use crate::control::{Broken, CheckedRule};
 use crate::format::records::file_key;
 use crate::{
-    Checkpoint, Durability, EndedWriter, Fresh, ObjectVolume, ObjectVolumeError, RecordChange, RecordDatabase,
-    SegmentId, VolumeHeader, VolumeLimits,
+    Checkpoint, Compression, Durability, EndedWriter, Fresh, ObjectVolume, ObjectVolumeError, RecordChange,
+    RecordDatabase, SegmentId, VolumeHeader, VolumeLimits,
 };
 
 const ROUNDS: u64 = 2_000;
@@ -33,6 +33,7 @@ pub(super) const LIMITS: VolumeLimits = VolumeLimits {
     map_extents: 16,
     memory_extents: 32,
     shared_bytes: 5_000,
+    compression: Compression::None,
 };
 
 pub(super) type Volume = ObjectVolume<Store, Arc<Log>, Store>;
@@ -169,7 +170,8 @@ pub(super) async fn open_after(
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: store.world().random.next(), is_alone };
     let broken = Broken { rule };
-    let volume = ObjectVolume::open_broken(store.clone(), log, store.clone(), LIMITS, fresh, broken, |_| ended).await?;
+    let limits = VolumeLimits { compression: store.world().compression, ..LIMITS };
+    let volume = ObjectVolume::open_broken(store.clone(), log, store.clone(), limits, fresh, broken, |_| ended).await?;
     store.world().checker.opened(epoch, volume.verifier());
     Ok(volume)
 }

@@ -17,12 +17,15 @@ use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
 use crate::{
-    Arrivals, ByteParts, Checkpoint, Clock, DatedObject, DatedObjects, ObjectError, ObjectVersion, Objects, PutOutcome,
-    ReplaceOutcome,
+    Arrivals, ByteParts, Checkpoint, Clock, Compression, DatedObject, DatedObjects, ObjectError, ObjectVersion,
+    Objects, PutOutcome, ReplaceOutcome,
 };
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
+
+/// By seed.
+const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Zstd(1), Compression::Lz4];
 
 type Effect = Box<dyn FnOnce(&mut World) + Send>;
 
@@ -52,6 +55,8 @@ pub(super) struct World {
     timers: BTreeMap<u64, Vec<Waker>>,
     /// Counts the requests.
     pub(super) requests: u64,
+    /// How the next writer stores its runs.
+    pub(super) compression: Compression,
 }
 
 impl World {
@@ -75,6 +80,7 @@ impl World {
             effects: BTreeMap::new(),
             timers: BTreeMap::new(),
             requests: 0,
+            compression: COMPRESSIONS[(seed % 3) as usize],
         }
     }
 

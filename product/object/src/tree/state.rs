@@ -310,7 +310,7 @@ where
     }
 
     async fn begin_acls(&self) -> Result<(), ObjectVolumeError> {
-        self.begin_feature(WITH_ACLS).await
+        Ok(self.begin_feature(WITH_ACLS)?)
     }
 
     fn join(&self, ino: u64) -> Option<Joint> {
