@@ -28,6 +28,8 @@ use tracing::level_filters::LevelFilter;
 use crate::log;
 
 #[cfg(feature = "object")]
+use afflux_object::Compression;
+#[cfg(feature = "object")]
 use afflux_object_store::{check_endpoint, check_snapshot_name};
 
 /// Headings of `afflux serve --help`.
@@ -277,6 +279,12 @@ pub(crate) struct StoreSettings {
     /// Only read a snapshot of the volume (`afflux snapshot`)
     #[arg(long, value_name = "NAME", help_heading = STORES, conflicts_with_all = ["standby", "take_over", "follow"])]
     pub(crate) snapshot: Option<String>,
+    /// How new bytes are stored: zstd, zstd:LEVEL (1 to 19), lz4, or none [default: zstd]
+    ///
+    /// Bytes that do not become shorter stay as they are. All forms can be read. A program that knows no compression
+    /// refuses the volume once it has compressed bytes.
+    #[arg(long, value_name = "HOW", help_heading = STORES, value_parser = compression)]
+    pub(crate) compression: Option<Compression>,
 }
 
 /// The settings that a reload changes at once, as it does all knobs. The others wait for the next start.
@@ -357,6 +365,7 @@ impl ServeSettings {
             ("--take-over", store.take_over, "takes over a volume in a store"),
             ("--follow", store.follow, "reads a volume in a store"),
             ("--snapshot", store.snapshot.is_some(), "reads a snapshot of a volume in a store"),
+            ("--compression", store.compression.is_some(), "is of a volume in a store"),
         ];
         // A mount's point is an argument beside its store.
         let directory = if self.has_store() { None } else { self.directories.first() };
@@ -623,6 +632,21 @@ fn anonymous(text: &str) -> Result<(u32, u32), &'static str> {
     pair.ok_or("not a user's and a group's number (0 to 4294967294), such as 65534:65534")
 }
 /// The kinds of stores.
+/// Reads `zstd`, `zstd:LEVEL`, `lz4` or `none`.
+#[cfg(feature = "object")]
+fn compression(text: &str) -> Result<Compression, String> {
+    let (least, most) = Compression::ZSTD_LEVELS;
+    let level = |level: &str| level.parse().ok().filter(|level| (least..=most).contains(level));
+    let parsed = match text.split_once(':') {
+        None if text == "zstd" => Some(Compression::Zstd(Compression::ZSTD_LEVEL)),
+        None if text == "lz4" => Some(Compression::Lz4),
+        None if text == "none" => Some(Compression::None),
+        Some(("zstd", text)) => level(text).map(Compression::Zstd),
+        _ => None,
+    };
+    parsed.ok_or_else(|| format!("it is none of zstd, zstd:{least} to zstd:{most}, lz4, none"))
+}
+
 const KINDS_OF_STORES: [&str; 5] = ["s3", "gs", "az", "file", "memory"];
 
 /// Whether a served directory is, or is meant as, the address of a store. A directory called `s3:` is served as

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use afflux_object::{CheckReport, ObjectVolumeError, check, paths};
-use afflux_object_store::{Options, RequestWaits, Store, StoreError, ViewState, wait};
+use afflux_object::{CheckReport, ObjectVolumeError, VolumeUsage, check, paths, usage};
+use afflux_object_store::{Options, RequestWaits, Store, StoreError, StoredObjects, ViewState, wait};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use clap::Args;
@@ -46,25 +46,69 @@ fn tell_waits(url: &str, waits: &RequestWaits) {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux volumes s3://bucket\n  afflux volumes s3://bucket/team --json\n\n\
-    Lists the volumes at the address and below, one address a line.")]
+    afflux volumes s3://bucket --sizes\n\nLists the volumes at the address and below, one address a line. With --sizes \
+    each line has the bytes of files in segments, what is stored for them and for names, and the garbage that a server \
+    will remove.")]
 pub(crate) struct Volumes {
     #[command(flatten)]
     target: CommandTarget,
+    /// How much each volume stores
+    #[arg(long)]
+    sizes: bool,
     /// One JSON object a volume, one a line
     #[arg(long)]
     json: bool,
+}
+
+/// How much a volume stores.
+struct Sizes {
+    usage: VolumeUsage,
+    stored: StoredObjects,
+}
+
+impl Sizes {
+    fn text(&self) -> String {
+        let Self { usage, stored } = self;
+        let (live, garbage) = (units::data(usage.live_bytes), units::data(usage.garbage_bytes));
+        let form = if usage.is_compressed { "compressed" } else { "not compressed" };
+        let objects = units::plural(stored.objects, "object");
+        format!("  {live} of files, {} in {objects} ({form}), {garbage} garbage", units::data(stored.bytes))
+    }
 }
 
 impl Volumes {
     /// Prints addresses that `afflux serve` takes.
     pub(crate) fn run(&self) -> Outcome {
         for volume in call(Store::volumes(&self.target.url, &options(self.target.endpoint.as_ref())))? {
-            match self.json {
-                true => output::say(json!({ "volume": volume })),
-                false => output::say(output::shown(volume)),
+            let sizes = if self.sizes { Some(self.sizes_of(&volume)?) } else { None };
+            match (self.json, sizes) {
+                (true, None) => output::say(json!({ "volume": volume })),
+                (true, Some(Sizes { usage, stored })) => output::say(json!({
+                    "volume": volume,
+                    "bytes": usage.live_bytes,
+                    "garbage_bytes": usage.garbage_bytes,
+                    "segments": usage.segments,
+                    "compressed": usage.is_compressed,
+                    "stored_bytes": stored.bytes,
+                    "objects": stored.objects,
+                })),
+                (false, sizes) => {
+                    let sizes = sizes.map_or_else(String::new, |sizes| sizes.text());
+                    output::say(format_args!("{}{sizes}", output::shown(volume)));
+                }
             }
         }
         Ok(())
+    }
+
+    fn sizes_of(&self, volume: &str) -> Outcome<Sizes> {
+        let found = call(async {
+            let store = Store::open_to_read(volume, &options(self.target.endpoint.as_ref())).await?;
+            let view = store.view(&ViewState::Fixed).await?;
+            Ok((usage(&view).await, store.stored().await?))
+        })?;
+        let failed = |error| Failure::failed(format!("{}: {}", output::shown(volume), output::shown(error)));
+        Ok(Sizes { usage: found.0.map_err(failed)?, stored: found.1 })
     }
 }
 

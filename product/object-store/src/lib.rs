@@ -46,5 +46,6 @@ pub use records::{StoreRecords, StoreView, ViewState};
 pub use snapshot::{Snapshot, check_snapshot_name};
 pub use store::Store;
 pub use threads::{StoreClock, wait};
+pub use volumes::StoredObjects;
 pub use waits::{RequestWaits, Trouble};
 pub use wire::SentRequests;

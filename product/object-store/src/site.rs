@@ -46,6 +46,7 @@ pub(crate) struct Site {
     pub(crate) wire: Arc<Wire>,
     pub(crate) lock: Option<DirectoryLock>,
     pub(crate) time: Time,
+    pub(crate) compresses_records: bool,
 }
 
 impl Site {
@@ -66,7 +67,8 @@ impl Site {
         if let Some(told) = options.told {
             drop(threads.run(tell(told, url.to_owned(), Arc::downgrade(&wire))));
         }
-        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time })
+        let compresses_records = options.compresses_records;
+        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time, compresses_records })
     }
 
     /// The database's folder, and the store that has it.

@@ -33,7 +33,7 @@ use crate::wire::SentRequests;
 /// A store with the location of one volume. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
-    site: Arc<Site>,
+    pub(crate) site: Arc<Site>,
     probed: Probed,
     has_volume: bool,
 }

@@ -1,13 +1,14 @@
 //! The volumes of a bucket.
 //!
-//! Owns: the search for them.
+//! Owns: the search for them; the objects that one of them has.
 //! Does not own: what a volume is made of, but for the folders that distinguish it from others.
-//! Invariants: nothing below a volume is listed. The search has a bound.
+//! Invariants: the search lists nothing below a volume, and has a bound.
 
 use std::sync::Arc;
 
+use futures_util::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ListResult, ObjectStore};
+use object_store::{ListResult, ObjectMeta, ObjectStore};
 
 use crate::address::{Address, LOG, MANIFESTS, PREFIX_BYTES_MAX, RECORDS, TABLES};
 use crate::error::StoreError;
@@ -33,6 +34,34 @@ impl Store {
         let found = found.map_err(|failure| advice(url, &site.address, failure))?;
         Ok(found.iter().map(|path| site.address.url(path)).collect())
     }
+
+    /// The objects of the volume, by one list of all.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn stored(&self) -> Result<StoredObjects, StoreError> {
+        let site = &self.site;
+        let (wire, prefix) = (Arc::clone(&site.wire), site.address.prefix.clone());
+        let sums = move || {
+            let add = |sums: StoredObjects, meta: ObjectMeta| async move {
+                Ok(StoredObjects { objects: sums.objects + 1, bytes: sums.bytes + meta.size })
+            };
+            let (wire, prefix) = (Arc::clone(&wire), prefix.clone());
+            async move { wire.list(Some(&prefix)).try_fold(StoredObjects::default(), add).await }
+        };
+        let summed = site.threads.run(async move { repeated(sums).await.answer }).await;
+        let summed = summed.map_err(|_| StoreError::Threads { why: "they ended".to_owned() })?;
+        summed.map_err(|error| advice(&site.url, &site.address, RequestFailure::of(&error)))
+    }
+}
+
+/// What a volume has in its store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredObjects {
+    /// Their number: segments, records and a few small ones.
+    pub objects: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
 }
 
 /// The prefixes of volumes.

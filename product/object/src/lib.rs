@@ -34,6 +34,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod usage;
 
 pub use check::{CheckReport, FileRange, ObjectFault, check};
 pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
@@ -54,3 +55,4 @@ pub use seams::{
 };
 pub use state::VolumeLimits;
 pub use tree::{DataCore, HeldNode, ObjectTree, ObjectTreeOptions};
+pub use usage::{VolumeUsage, usage};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use afflux_object::{Fresh, ObjectVolume, ObjectVolumeError, VolumeHeader, VolumeLimits, check};
+use afflux_object::{Compression, Fresh, ObjectVolume, ObjectVolumeError, VolumeHeader, VolumeLimits, check};
 use bytes::Bytes;
 use futures_util::future::{join_all, select};
 use object_store::memory::InMemory;
@@ -55,6 +55,7 @@ impl TestWriter {
             wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,
             time: Time { now_ns, replay: Some((Arc::new(SimClock), seed)) },
+            compresses_records: seed % 2 == 1,
         })
     }
 
@@ -64,7 +65,8 @@ impl TestWriter {
         let verifier = self.world.world().random.next();
         let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
         let fresh = Fresh { header, verifier, is_alone };
-        let limits = VolumeLimits { dead_ns: DEAD_NS, ..VolumeLimits::default() };
+        let compression = [Compression::None, Compression::Zstd(1), Compression::Lz4][(verifier % 3) as usize];
+        let limits = VolumeLimits { dead_ns: DEAD_NS, compression, ..VolumeLimits::default() };
         let objects = StoreObjects { site: Arc::clone(site) };
         let opened = ObjectVolume::open(objects, records, SimClock, limits, fresh).await;
         self.world.world().observer.openings += 1;

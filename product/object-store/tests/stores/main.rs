@@ -11,6 +11,7 @@ mod bill;
 mod child;
 mod costs;
 mod dependencies;
+mod formats;
 mod growth;
 mod kills;
 mod moto;

@@ -37,10 +37,14 @@ fn a_directory_keeps_the_contract_of_a_volume() {
 }
 
 pub(crate) fn volume(store: &Store, verifier: u64) -> Volume<Impatient> {
+    volume_with(store, verifier, VolumeLimits::default())
+}
+
+pub(crate) fn volume_with(store: &Store, verifier: u64, limits: VolumeLimits) -> Volume<Impatient> {
     let fresh = Fresh { header: VolumeHeader { id: [1; 16], handle_key: [2; 16] }, verifier, is_alone: false };
     let records = wait(store.records()).unwrap();
     let clock = Impatient(store.clock());
-    let volume = wait(ObjectVolume::open(store.objects(), records, clock, VolumeLimits::default(), fresh)).unwrap();
+    let volume = wait(ObjectVolume::open(store.objects(), records, clock, limits, fresh)).unwrap();
     store.serve();
     volume
 }

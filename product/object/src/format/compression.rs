@@ -35,7 +35,7 @@ pub enum Compression {
 
 impl Compression {
     /// The level of Zstandard without another wish.
-    pub const ZSTD_LEVEL: i32 = 1;
+    pub const ZSTD_LEVEL: i32 = 3;
     /// The permitted levels of Zstandard.
     pub const ZSTD_LEVELS: (i32, i32) = (1, 19);
 }

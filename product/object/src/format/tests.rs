@@ -327,3 +327,52 @@ fn newer_and_older_volumes_are_refused_with_the_reason() {
         "the header of a volume has 95 bytes instead of 96 to 96"
     );
 }
+
+/// How each form stores the files below a directory: `AFFLUX_FILES=DIR cargo test -p afflux-object --lib forms_of_files
+/// -- --ignored --nocapture`. Files are written whole, in runs of 8 MiB.
+#[test]
+#[ignore = "prints figures of files that the caller names"]
+fn forms_of_files() {
+    let (mut left, mut runs) = (vec![std::env::var_os("AFFLUX_FILES").expect("a directory").into()], Vec::new());
+    while let Some(path) = left.pop() {
+        let path: std::path::PathBuf = path;
+        if path.is_dir() && !path.is_symlink() {
+            left.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.is_file() && !path.is_symlink() {
+            let bytes = std::fs::read(path).unwrap();
+            runs.extend(bytes.chunks(SEGMENT_BYTES_MAX as usize).map(Bytes::copy_from_slice));
+        }
+    }
+    let all: usize = runs.iter().map(Bytes::len).sum();
+    let of_all = |bytes: usize| bytes as f64 / all as f64;
+    for compression in [1, 2, 3, 5].map(Compression::Zstd).into_iter().chain([Compression::Lz4]) {
+        let (mut stored, mut coder) = (0, Coder::new(compression));
+        let (mut writing, mut reading) = (std::time::Duration::ZERO, std::time::Duration::ZERO);
+        for run in &runs {
+            let (begun, mut compressor) =
+                (std::time::Instant::now(), RunCompressor::new(compression, run.clone()).unwrap());
+            while compressor.step(&mut coder) {}
+            let compressed = compressor.finish();
+            writing += begun.elapsed();
+            stored += compressed.as_ref().map_or(run.len(), |run| run.lines.iter().map(Bytes::len).sum());
+            let Some(compressed) = compressed else { continue };
+            let begun = std::time::Instant::now();
+            let (codec, mut decoder) = (compressed.stored.codec, Decoder::default());
+            for (line, bytes) in compressed.stored.from(0, run.len() as u32, 0).zip(&compressed.lines) {
+                if line.stored < line.length {
+                    decoder.decompress(codec, &line, &[bytes]).unwrap();
+                }
+            }
+            reading += begun.elapsed();
+        }
+        let rate = |took: std::time::Duration| all as f64 / took.as_secs_f64() / 1e6;
+        println!(
+            "{compression:?}: {:.3} of {} MB in {} runs; compressed at {:.0} MB/s, decompressed at {:.0} MB/s",
+            of_all(stored),
+            all / 1_000_000,
+            runs.len(),
+            rate(writing),
+            rate(reading)
+        );
+    }
+}

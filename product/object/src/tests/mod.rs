@@ -7,6 +7,7 @@
 mod calm;
 mod checked;
 mod checker;
+mod compressed;
 mod log;
 mod names;
 mod random;

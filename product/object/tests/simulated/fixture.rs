@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use afflux_engine::{DeviceId, DeviceStatus, Engine, File, Nanos, Platform};
 use afflux_object::{
-    DeviceVolume, Fresh, ObjectDevice, ObjectVolume, PlatformClock, VolumeHeader, VolumeLimits, WatchedObjects,
+    Compression, DeviceVolume, Fresh, ObjectDevice, ObjectVolume, PlatformClock, VolumeHeader, VolumeLimits,
+    WatchedObjects,
 };
 use afflux_reference::pattern;
 use afflux_simulator::{
@@ -42,22 +43,32 @@ pub(crate) struct MachineOptions {
     /// A dead segment is retained so long.
     pub(crate) dead_ns: u64,
     pub(crate) collects: bool,
+    /// None, so that figures show the store and not the bytes.
+    pub(crate) compression: Compression,
 }
 
 impl Default for MachineOptions {
     fn default() -> Self {
-        Self { seed: 1, memory: 256 * MIB, store: StoreOptions::default(), dead_ns: 600 * SECOND, collects: false }
+        Self {
+            seed: 1,
+            memory: 256 * MIB,
+            store: StoreOptions::default(),
+            dead_ns: 600 * SECOND,
+            collects: false,
+            compression: Compression::None,
+        }
     }
 }
 
 impl Machine {
     /// A machine that opens the volume in a store.
     pub(crate) fn new(contents: &ObjectContents, options: MachineOptions) -> Self {
-        let MachineOptions { seed, memory, store, dead_ns, collects } = options;
+        let MachineOptions { seed, memory, store, dead_ns, collects, compression } = options;
         let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(seed) });
         let store = ObjectStore::new(&world, contents, store);
         let platform = Arc::clone(world.platform());
-        let volume = world.run(open(&platform, &store, dead_ns)).unwrap_or_else(|error| panic!("{error}"));
+        let limits = VolumeLimits { dead_ns, compression, ..VolumeLimits::default() };
+        let volume = world.run(open(&platform, &store, limits)).unwrap_or_else(|error| panic!("{error}"));
         let setup = Setup::of(OWN_POLICY).unwrap();
         let engine = SimMachine::new(&world, Memory::Whole(memory as u64), setup).unwrap().engine;
         let device = engine.add_device("store", ObjectDevice::new(&platform, Arc::clone(&volume)));
@@ -73,13 +84,12 @@ impl Machine {
     }
 }
 
-async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore, dead_ns: u64) -> Arc<SimVolume> {
+async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore, limits: VolumeLimits) -> Arc<SimVolume> {
     let records = ObjectRecords::open(platform, store).await.unwrap();
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: platform.random_u64(), is_alone: false };
     let objects = WatchedObjects::new(platform, store.clone());
-    let (clock, limits) = (PlatformClock(Arc::clone(platform)), VolumeLimits { dead_ns, ..VolumeLimits::default() });
-    Arc::new(ObjectVolume::open(objects, records, clock, limits, fresh).await.unwrap())
+    Arc::new(ObjectVolume::open(objects, records, PlatformClock(Arc::clone(platform)), limits, fresh).await.unwrap())
 }
 
 impl Inside {

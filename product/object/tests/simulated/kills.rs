@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::File;
-use afflux_object::{PlatformClock, check};
+use afflux_object::{Compression, PlatformClock, check};
 use afflux_reference::{Ending, FileModel};
 use afflux_simulator::{ObjectContents, Random, StoreFaults, StoreOptions};
 
@@ -117,14 +117,24 @@ fn store_of(random: &mut Random) -> StoreOptions {
     }
 }
 
+/// Each life stores its bytes in its own form, and reads those of the lives before.
+const COMPRESSIONS: [Compression; 3] = [Compression::Zstd(1), Compression::None, Compression::Lz4];
+
 /// Runs lives of machines over one store. Returns the number of syncs.
 fn run(seed: u64) -> u64 {
     let (contents, mut random, mut syncs) = (ObjectContents::default(), Random::new(seed), 0);
     let mut kept: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
     for life in 0..LIVES {
         let (machine_seed, store) = (random.bits(), store_of(&mut random));
-        let options =
-            MachineOptions { seed: machine_seed, memory: 16 * MIB, store, dead_ns: 2 * SECOND, collects: true };
+        let compression = COMPRESSIONS[(seed + life) as usize % COMPRESSIONS.len()];
+        let options = MachineOptions {
+            seed: machine_seed,
+            memory: 16 * MIB,
+            store,
+            dead_ns: 2 * SECOND,
+            collects: true,
+            compression,
+        };
         let machine = Machine::new(&contents, options);
         let here = Arc::clone(&machine.here);
         for (ino, bytes) in &kept {

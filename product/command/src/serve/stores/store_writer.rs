@@ -79,7 +79,8 @@ pub(crate) async fn open(
         last.as_ref().and_then(LastWriter::ended)
     };
     let epoch = records.epoch();
-    let volume = ObjectVolume::open_after(watched, records, store.clock(), VolumeLimits::default(), fresh, ended);
+    let limits = VolumeLimits { compression: settings.compression.unwrap_or_default(), ..VolumeLimits::default() };
+    let volume = ObjectVolume::open_after(watched, records, store.clock(), limits, fresh, ended);
     let volume = Arc::new(volume.await.map_err(failed)?);
     if volume.had_waited() {
         info!(
