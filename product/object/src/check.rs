@@ -159,7 +159,7 @@ struct Check<'a, O, R, C> {
     report: CheckReport,
     /// Live bytes of segments: counted, and found.
     live: BTreeMap<SegmentId, (u64, u64)>,
-    /// The runs of each segment that could be read whole, in the order of their offsets. Any file may share their bytes.
+    /// The runs of each segment that could be read whole, by their offsets. Any file may share their bytes.
     runs: BTreeMap<SegmentId, Vec<ReadRun>>,
 }
 

@@ -28,3 +28,25 @@ fn a_bad_size_is_told_with_the_range() {
         assert!(error.contains("16.0 MiB to 1.00 GiB"), "{error}");
     }
 }
+
+#[cfg(feature = "object")]
+#[test]
+fn a_form_of_stored_bytes_is_one_of_the_list() {
+    use afflux_object::Compression;
+
+    use super::compression;
+
+    for (text, expected) in [
+        ("zstd", Compression::default()),
+        ("zstd:1", Compression::Zstd(1)),
+        ("zstd:19", Compression::Zstd(19)),
+        ("lz4", Compression::Lz4),
+        ("none", Compression::None),
+    ] {
+        assert_eq!(compression(text), Ok(expected), "{text}");
+    }
+    for text in ["", "zstd:", "zstd:0", "zstd:20", "zstd:x", "lz4:1", "none:1", "ZSTD", "gzip"] {
+        let told = compression(text).unwrap_err();
+        assert!(told.ends_with("zstd, zstd:1 to zstd:19, lz4, none"), "{text}: {told}");
+    }
+}

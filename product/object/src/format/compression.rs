@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::format::segment::{CHECKSUM_BYTES, LINE_BYTES, line_bytes};
+use crate::format::line::{CHECKSUM_BYTES, LINE_BYTES, StoredLine, line_bytes};
 use crate::format::{FieldBytes, FormatError, in_range};
 
 /// How new runs are stored. Each run has its own form, and all of them can be read.
@@ -81,24 +81,6 @@ pub(crate) struct StoredLines {
     before: u32,
     /// The lengths of the lines without their checksums, each less one.
     lengths: Box<[u16]>,
-}
-
-/// One line in a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StoredLine {
-    /// Its offset in the object.
-    pub(crate) offset: u64,
-    /// Its length there, without the checksum.
-    pub(crate) stored: u32,
-    /// Its length in the run. A line that is stored in as many bytes is stored raw.
-    pub(crate) length: u32,
-}
-
-impl StoredLine {
-    /// The end of its checksum.
-    pub(crate) fn end(&self) -> u64 {
-        self.offset + u64::from(self.stored + CHECKSUM_BYTES)
-    }
 }
 
 impl StoredLines {

@@ -3,14 +3,15 @@
 //! Owns: its key and value, cuts of it; the name of a segment's object, in both directions.
 //! Does not own: the map of a file (`extents`), who may make a segment.
 //! Invariants: a cut changes neither the segment nor the run, so checksums of lines stay checkable. An extent lies
-//! within its run. The record of an extent in a compressed run has the lengths of the lines that the extent touches. Two identities of segments have two names; a name that is read is the one that would be written.
+//! within its run. The record of an extent in a compressed run has the lengths of the lines that the extent touches.
+//! Two identities of segments have two names; a name that is read is the one that would be written.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::format::compression::{Codec, StoredLines};
-use crate::format::segment::LINE_BYTES;
+use crate::format::line::LINE_BYTES;
 use crate::format::{FieldBytes, FormatError, at_least, exactly, in_range};
 
 const IN_SEGMENT: u8 = 1;

@@ -10,6 +10,7 @@
 pub(crate) mod acl;
 pub(crate) mod compression;
 pub(crate) mod extent;
+pub(crate) mod line;
 pub(crate) mod records;
 pub(crate) mod segment;
 pub(crate) mod tree;

@@ -18,13 +18,12 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::format::compression::{Codec, CompressedRun, Decoder, StoredLine, StoredLines};
+use crate::format::compression::{Codec, CompressedRun, Decoder, StoredLines};
 use crate::format::extent::{SEGMENT_BYTES_MAX, SegmentId, SegmentRange};
+use crate::format::line::{CHECKSUM_BYTES, LINE_BYTES, StoredLine, line_bytes};
 use crate::format::{FieldBytes, FormatError, at_least, exactly, in_range};
 use crate::seams::ByteParts;
 
-/// Bytes of a whole line, without its checksum.
-pub const LINE_BYTES: u32 = 65_536;
 /// Bytes of the footer.
 pub const FOOTER_BYTES: usize = 64;
 /// Bytes of an entry of the directory.
@@ -33,8 +32,6 @@ pub const DIRECTORY_ENTRY_BYTES: usize = 24;
 /// No segment's object is longer.
 pub(crate) const OBJECT_BYTES_MAX: u64 = 1 << 32;
 
-/// Bytes of a line's checksum.
-pub(crate) const CHECKSUM_BYTES: u32 = 4;
 const MAGIC: [u8; 8] = *b"AFXSEG01";
 /// Some of its runs are compressed.
 const MAGIC_COMPRESSED: [u8; 8] = *b"AFXSEG02";
@@ -253,11 +250,6 @@ fn decode_lines(bytes: u32, forms: &mut &[u8]) -> Result<Option<Arc<StoredLines>
 /// Bytes of a raw run with its checksums.
 pub(crate) fn stored_bytes(run: u32) -> u64 {
     u64::from(run) + u64::from(run.div_ceil(LINE_BYTES)) * u64::from(CHECKSUM_BYTES)
-}
-
-/// Bytes of this line of a run.
-pub(crate) fn line_bytes(run: u32, number: u32) -> u32 {
-    (run - number * LINE_BYTES).min(LINE_BYTES)
 }
 
 /// The lines with bytes `skipped..skipped + bytes` of a run.

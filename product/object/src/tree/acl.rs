@@ -207,7 +207,7 @@ impl<D: DataCore> ObjectTree<D> {
         permission::check_change_acl(view.current().owned(), used.user())?;
         let acl = acl?;
         if acl.as_ref().is_some_and(|acl| kind == AclKind::Default || acl.mask.is_some()) {
-            self.core.begin_acls().await?;
+            self.core.begin_acls()?;
         }
         let mut order = self.order();
         let mut inode = view.current();

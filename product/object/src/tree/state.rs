@@ -231,9 +231,10 @@ pub trait DataCore: Send + Sync + 'static {
     /// The tree made a file of this number. It has no bytes yet, so nothing has to be read for it.
     fn begin_file(&self, _ino: u64) {}
 
-    /// The volume has access control lists from now on: a program that knows none refuses it. Durable at the return.
-    fn begin_acls(&self) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send {
-        ready(Ok(()))
+    /// The volume has access control lists from now on: a program that knows none refuses it. Durable before any
+    /// later batch.
+    fn begin_acls(&self) -> Result<(), ObjectVolumeError> {
+        Ok(())
     }
 
     /// The device's name for a file. It must hold `held` if the file may be used through it.
@@ -309,7 +310,7 @@ where
         self.state().begin_file(ino, &self.limits, self.records.durable_through());
     }
 
-    async fn begin_acls(&self) -> Result<(), ObjectVolumeError> {
+    fn begin_acls(&self) -> Result<(), ObjectVolumeError> {
         Ok(self.begin_feature(WITH_ACLS)?)
     }
 
