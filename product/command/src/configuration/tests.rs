@@ -326,6 +326,7 @@ fn every_setting_is_a_flag_a_variable_and_a_key_of_the_file() {
             "metrics" => "127.0.0.1:9464".to_owned(),
             "allow" => "192.0.2.7/32".to_owned(),
             "tls" => "/a.pem,/b.pem".to_owned(),
+            "compression" => "zstd:5".to_owned(),
             _ => value,
         };
         let file = layered(&format!("{id} = '{value}'"), &[], &flags()).unwrap();

@@ -135,7 +135,7 @@ fn mixed(bytes: u32) -> Bytes {
         noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (noise >> 24) as u8
     };
-    let is_noise = |at: u32| at / LINE_BYTES == 1 || at % 5 == 0;
+    let is_noise = |at: u32| at / LINE_BYTES == 1 || at.is_multiple_of(5);
     (0..bytes).map(|at| if is_noise(at) { at_random() } else { b'a' + (at % 7) as u8 }).collect()
 }
 
