@@ -21,8 +21,6 @@ pub struct Options {
     /// Called with the requests that wait, each few seconds until [`Store::serve`](crate::Store::serve) is called. A
     /// server has other means to report them from then on.
     pub told: Option<fn(&str, &RequestWaits)>,
-    /// A writer compresses its records by Zstandard. Both forms can be read.
-    pub compresses_records: bool,
 }
 
 /// A pair of keys.

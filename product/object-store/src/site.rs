@@ -46,7 +46,6 @@ pub(crate) struct Site {
     pub(crate) wire: Arc<Wire>,
     pub(crate) lock: Option<DirectoryLock>,
     pub(crate) time: Time,
-    pub(crate) compresses_records: bool,
 }
 
 impl Site {
@@ -67,8 +66,7 @@ impl Site {
         if let Some(told) = options.told {
             drop(threads.run(tell(told, url.to_owned(), Arc::downgrade(&wire))));
         }
-        let compresses_records = options.compresses_records;
-        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time, compresses_records })
+        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time })
     }
 
     /// The database's folder, and the store that has it.

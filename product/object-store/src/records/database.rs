@@ -18,8 +18,8 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb::compactor::Compactor;
 use slatedb::config::{
-    CompactionWorkerOptions, CompactorOptions, CompressionCodec, GarbageCollectorDirectoryOptions,
-    GarbageCollectorOptions, Settings, SstBlockSize,
+    CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
+    SstBlockSize,
 };
 use slatedb::{CompactorBuilder, MergeOperator, MergeOperatorError};
 use tokio::sync::watch::{Receiver, Sender, channel};
@@ -51,19 +51,13 @@ const COLLECT_EVERY: Duration = Duration::from_secs(3600);
 /// Our task reads the manifest; the database's timer is a second one.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// The form of new blocks of records, also of those in the log. Each object of the database says its own.
-pub(super) fn codec(is_compressed: bool) -> Option<CompressionCodec> {
-    is_compressed.then_some(CompressionCodec::Zstd)
-}
-
 /// The settings. A store without conditional updates has no boundary files.
-pub(super) fn settings(has_updates: bool, compression_codec: Option<CompressionCodec>) -> Settings {
+pub(super) fn settings(has_updates: bool) -> Settings {
     let folder =
         Some(GarbageCollectorDirectoryOptions { interval: Some(COLLECT_EVERY), min_age: RETENTION, dry_run: false });
     Settings {
         // The log's task flushes as soon as there is a batch. A timer of a millisecond would also wake an idle machine.
         flush_interval: None,
-        compression_codec,
         manifest_poll_interval: NEVER,
         l0_sst_size_bytes: MEMTABLE_BYTES,
         l0_max_ssts: UNCOMPACTED_MAX,
@@ -85,13 +79,12 @@ pub(super) fn settings(has_updates: bool, compression_codec: Option<CompressionC
 }
 
 /// The settings of the compactor.
-pub(super) fn compaction(compression_codec: Option<CompressionCodec>) -> CompactorOptions {
+pub(super) fn compaction() -> CompactorOptions {
     CompactorOptions {
         poll_interval: COMPACT_EVERY,
         commit_compacted_interval: COMPACTED_EVERY,
         worker: Some(CompactionWorkerOptions {
             compactions_poll_interval: COMPACT_EVERY,
-            compression_codec,
             ..CompactionWorkerOptions::default()
         }),
         ..CompactorOptions::default()
@@ -117,14 +110,9 @@ fn decode_sum(key: &Bytes, value: &Bytes) -> Result<i64, MergeOperatorError> {
 }
 
 /// Makes the compactor of a database. It sends no request before its run.
-pub(super) fn compactor(
-    path: Path,
-    store: Arc<dyn ObjectStore>,
-    time: &Time,
-    codec: Option<CompressionCodec>,
-) -> Compactor {
+pub(super) fn compactor(path: Path, store: Arc<dyn ObjectStore>, time: &Time) -> Compactor {
     let builder = CompactorBuilder::new(path, store)
-        .with_options(compaction(codec))
+        .with_options(compaction())
         .with_merge_operator(Arc::new(Sum))
         .with_sst_block_size(BLOCK);
     match &time.replay {

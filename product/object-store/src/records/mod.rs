@@ -32,7 +32,7 @@ use crate::address::StoreAddress;
 use crate::error::StoreError;
 use crate::failure::of_records;
 pub(crate) use crate::records::database::Sum;
-use crate::records::database::{Compaction, codec, compactor};
+use crate::records::database::{Compaction, compactor};
 use crate::records::tasks::{Given, PendingKeys, Sent};
 use crate::site::Site;
 
@@ -67,9 +67,8 @@ impl StoreRecords {
         let (path, store) = site.root();
         let has_updates = !matches!(site.address.store, StoreAddress::Directory(_));
         let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
-        let codec = codec(site.compresses_records);
         let mut builder = Db::builder(path.clone(), Arc::clone(&store))
-            .with_settings(settings(has_updates, codec))
+            .with_settings(settings(has_updates))
             .with_merge_operator(Arc::new(Sum))
             .with_sst_block_size(BLOCK)
             .with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
@@ -79,7 +78,7 @@ impl StoreRecords {
         let time = site.time.clone();
         let opening = async move {
             let sent_ns = (time.now_ns)();
-            (builder.build().await, sent_ns, compactor(path, store, &time, codec))
+            (builder.build().await, sent_ns, compactor(path, store, &time))
         };
         let ended = |why: &str| StoreError::Threads { why: why.to_owned() };
         let (db, unfenced_at_ns, compactor) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;

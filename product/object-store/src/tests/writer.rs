@@ -55,7 +55,6 @@ impl TestWriter {
             wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,
             time: Time { now_ns, replay: Some((Arc::new(SimClock), seed)) },
-            compresses_records: seed % 2 == 1,
         })
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use afflux_object::{Compression, ObjectTree, ObjectTreeOptions, ObjectVolume, VolumeLimits, check, usage};
 use afflux_object_store::{Store, ViewState};
+use afflux_scratch::Scratch;
 use afflux_volume::Directory;
 use bytes::Bytes;
 
@@ -53,14 +54,19 @@ fn is_whole(store: &Store, is_compressed: bool) {
     assert_eq!(view.has_compressed_runs(), is_compressed);
 }
 
+/// A store with a copy of a volume of the tests.
+fn copy_of(name: &str) -> (Scratch, Store) {
+    let scratch = scratch();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores").join(name), &scratch.path().join("volume"));
+    let store = open(&format!("{}/volume", url(&scratch))).unwrap();
+    (scratch, store)
+}
+
 // rule: A volume without compression is read and written, and has compressed bytes only after a writer made some.
 #[test]
 fn a_volume_of_format_3_is_read_and_written() {
     for compression in [Compression::None, Compression::Zstd(3), Compression::Lz4] {
-        let scratch = scratch();
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/format-3"), &scratch.path().join("volume"));
-        let url = format!("{}/volume", url(&scratch));
-        let store = open(&url).unwrap();
+        let (_scratch, store) = copy_of("format-3");
         is_whole(&store, false);
         let limits = VolumeLimits { compression, ..VolumeLimits::default() };
         let old = Arc::new(volume_with(&store, 1, limits));

@@ -64,7 +64,7 @@ impl Bucket {
 
     fn options(&self) -> Options {
         let keys = Keys { id: KEY.to_owned(), secret: SECRET.to_owned() };
-        Options { endpoint: Some(self.endpoint.clone()), keys: Some(keys), ..Options::default() }
+        Options { endpoint: Some(self.endpoint.clone()), keys: Some(keys), told: None }
     }
 
     fn url(&self, prefix: &str) -> String {

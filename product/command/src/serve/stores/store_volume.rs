@@ -11,10 +11,8 @@ use std::sync::Arc;
 
 use afflux_engine::Platform;
 use afflux_linux_device::LinuxPlatform;
-use afflux_object::{
-    Compression, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, VolumeLimits, WatchedObjects,
-};
-use afflux_object_store::{Options, Store, ViewState};
+use afflux_object::{ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, VolumeLimits, WatchedObjects};
+use afflux_object_store::{Store, ViewState};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, HandleKey, NewDevice};
@@ -59,8 +57,7 @@ impl StoreVolume {
 
     async fn opened(platform: &LinuxPlatform, url: &str, volume: &WantedVolume<'_>) -> Outcome<Self> {
         let settings = volume.settings;
-        let compresses_records = settings.compression.unwrap_or_default() != Compression::None;
-        let options = Options { compresses_records, ..stores::options(settings.endpoint.as_ref()) };
+        let options = stores::options(settings.endpoint.as_ref());
         let (url, platform) = (url.to_owned(), platform.clone());
         let wanted = match &settings.snapshot {
             Some(name) => Some((ViewState::Snapshot(name.clone()), format!("it is the snapshot {name}"))),
