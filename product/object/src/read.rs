@@ -5,8 +5,11 @@
 //! Does not own: the map (`extents`), its memory (`state`), the GETs (`device::fetch`); the cache above, which asks for
 //! bytes that it lacks; pages that the engine has not written yet.
 //! Invariants: a read sees one state of the map, and so does each part of a search for holes. Records that changed
-//! during their scan are read again. Bytes are returned only after their checksums matched. Time and memory of a search
+//! during their scan are read again. Bytes are returned only after their checksums matched. Bytes whose
+//! checksums do not match are asked for once more, past all caches. Time and memory of a search
 //! go by the extents that it passes, not by the size of holes.
+
+use std::collections::BTreeSet;
 
 use afflux_volume::Seek;
 
@@ -15,7 +18,7 @@ use crate::device::Via;
 use crate::error::ObjectVolumeError;
 use crate::extents::Reach;
 use crate::file::END;
-use crate::format::extent::{SEGMENT_BYTES_MAX, StoredExtent};
+use crate::format::extent::{SEGMENT_BYTES_MAX, SegmentId, StoredExtent};
 use crate::format::records::Body;
 use crate::open::{ObjectVolume, get};
 use crate::seams::{Clock, Durability, Objects, RecordDatabase};
@@ -46,7 +49,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
         range("the start of a read", start, 0, END - length)?;
         drop(self.begin()?);
-        let mut missing = None;
+        let (mut missing, mut is_second) = (None, false);
+        let mut via = via;
         loop {
             let Some(extents) = self.view(ino, start, start + length) else {
                 self.load(ino, start, start + length).await?;
@@ -61,6 +65,13 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                         self.records.prove().await?;
                         self.forget_maps();
                     }
+                }
+                // The bytes may be damaged in a cache or on their way. The second ones come from the store itself.
+                Err(ObjectVolumeError::Damaged(_)) if !is_second => {
+                    is_second = true;
+                    via.cache = None;
+                    let segments: BTreeSet<SegmentId> = extents.iter().filter_map(StoredExtent::segment).collect();
+                    segments.iter().for_each(|segment| self.objects.forget(&segment.name()));
                 }
                 read => {
                     if matches!(read, Err(ObjectVolumeError::Missing(_))) {

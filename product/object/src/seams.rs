@@ -88,23 +88,31 @@ pub trait Objects: Send + Sync {
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Vec<String>, ObjectError>> + Send;
     /// Removes an object. A missing one is no error.
     fn delete(&self, name: &str) -> impl Future<Output = Result<(), ObjectError>> + Send;
+    /// Forgets copies of an object that are nearer than the store, since their bytes are wrong.
+    fn forget(&self, _name: &str) {}
     /// For how long the store has given no answer to a request of any kind, those for records too; 0 while it answers.
     fn away_ns(&self) -> u64 {
         0
     }
 }
 
-/// A caller's account of the bytes of a GET that have come so far. A retry counts anew.
+/// An account of the bytes of a GET that have come so far. A retry counts anew. Reads ahead have one: nobody waits for
+/// them yet.
 #[derive(Clone)]
 pub struct Arrivals(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
 impl Arrivals {
-    /// Requests that are counted for nobody.
+    /// A GET for which a reader waits. It is counted for nobody.
     pub const NONE: &'static Self = &Self(None);
 
     /// Calls `note` with the number of bytes of each piece.
     pub fn to(note: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(note)))
+    }
+
+    /// Whether the GET reads ahead of a reader.
+    pub fn is_ahead(&self) -> bool {
+        self.0.is_some()
     }
 
     /// So many bytes have come.

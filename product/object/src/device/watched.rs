@@ -78,6 +78,10 @@ impl<O: Objects, P: Platform> Objects for WatchedObjects<O, P> {
         self.watch(self.objects.delete(name)).await
     }
 
+    fn forget(&self, name: &str) {
+        self.objects.forget(name);
+    }
+
     fn away_ns(&self) -> u64 {
         self.objects.away_ns()
     }

@@ -294,6 +294,17 @@ fn a_check_names_the_bytes_of_damaged_segments() {
 }
 
 #[test]
+fn bytes_that_were_damaged_on_their_way_are_asked_for_once_more() {
+    let (store, volume) = new_volume();
+    volume.write(INO, 0, bytes(1, 150)).unwrap();
+    store.finish(volume.flush()).unwrap();
+    store.world().damaged_gets = 1;
+    assert_eq!(store.finish(volume.read(INO, 0, 100)).unwrap(), bytes(1, 100));
+    store.world().damaged_gets = 2;
+    assert!(matches!(store.finish(volume.read(INO, 0, 100)), Err(ObjectVolumeError::Damaged(_))));
+}
+
+#[test]
 fn a_check_counts_live_bytes_and_used_bytes() {
     let (store, volume) = new_volume();
     volume.write(INO, 0, bytes(1, 150)).unwrap();

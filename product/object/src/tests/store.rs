@@ -64,6 +64,8 @@ pub(super) struct World {
     pub(super) refuses_deletes: bool,
     effects: BTreeMap<(u64, u64), Effect>,
     timers: BTreeMap<u64, Vec<Waker>>,
+    /// So many answers to GETs are damaged on their way.
+    pub(super) damaged_gets: u32,
     /// Counts the requests.
     pub(super) requests: u64,
     /// How the next writer stores its runs.
@@ -88,6 +90,7 @@ impl World {
             short_lives: 0,
             is_calm: false,
             refuses_deletes: false,
+            damaged_gets: 0,
             effects: BTreeMap::new(),
             timers: BTreeMap::new(),
             requests: 0,
@@ -238,7 +241,18 @@ impl Objects for Store {
         let name = name.to_owned();
         let found = self.request(move |world| world.objects.get(&name).cloned()).await?;
         let bytes = found.ok_or(ObjectError::Missing)?;
-        let bytes = bytes.slice(range.start as usize..(range.end as usize).min(bytes.len()));
+        let mut bytes = bytes.slice(range.start as usize..(range.end as usize).min(bytes.len()));
+        let is_damaged = {
+            let mut world = self.world();
+            let left = world.damaged_gets;
+            world.damaged_gets = left.saturating_sub(1);
+            left > 0
+        };
+        if is_damaged {
+            let mut damaged = bytes.to_vec();
+            damaged[0] ^= 1;
+            bytes = damaged.into();
+        }
         // In pieces that end anywhere, also in a checksum.
         let first = 1 + bytes.len() / 3;
         Ok(ByteParts(bytes.chunks(first).map(|piece| bytes.slice_ref(piece)).collect()))
