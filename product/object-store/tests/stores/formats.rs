@@ -43,10 +43,10 @@ fn ino(volume: &Arc<Volume<Impatient>>, path: &[&'static str]) -> u64 {
     wait(tree.stat(&node)).unwrap().fileid
 }
 
-fn is_whole(store: &Store, is_compressed: bool) {
+fn is_whole(store: &Store, names: u64, is_compressed: bool) {
     let view = wait(store.view(&ViewState::Fixed)).unwrap();
     let report = wait(check(&store.objects(), &view, &store.clock())).unwrap();
-    assert!(report.is_sound() && report.names == 4, "{report:?}");
+    assert!(report.is_sound() && report.names == names, "{report:?}");
     let found = wait(usage(&view)).unwrap();
     assert_eq!((found.is_compressed, found.live_bytes > 78_000), (is_compressed, true), "{found:?}");
     let limits = VolumeLimits::default();
@@ -62,12 +62,29 @@ fn copy_of(name: &str) -> (Scratch, Store) {
     (scratch, store)
 }
 
+// rule: Bytes that were compressed are read by each later version, whatever it stores itself.
+#[test]
+fn a_volume_of_format_3_with_compression_is_read() {
+    let (_scratch, store) = copy_of("format-3-compressed");
+    is_whole(&store, 5, true);
+    let plain = VolumeLimits { compression: Compression::None, ..VolumeLimits::default() };
+    let volume = Arc::new(volume_with(&store, 1, plain));
+    let expected = numbers();
+    // The second file is a clone of the first.
+    for path in [&["directory", "numbers"][..], &["again"]] {
+        let file = ino(&volume, path);
+        assert_eq!(wait(volume.read(file, 0, expected.len() as u64)).unwrap(), expected, "{path:?}");
+        assert_eq!(wait(volume.read(file, 66_000, 10)).unwrap(), expected[66_000..66_010], "{path:?}");
+    }
+    wait(volume.close()).unwrap();
+}
+
 // rule: A volume without compression is read and written, and has compressed bytes only after a writer made some.
 #[test]
 fn a_volume_of_format_3_is_read_and_written() {
     for compression in [Compression::None, Compression::Zstd(3), Compression::Lz4] {
         let (_scratch, store) = copy_of("format-3");
-        is_whole(&store, false);
+        is_whole(&store, 4, false);
         let limits = VolumeLimits { compression, ..VolumeLimits::default() };
         let old = Arc::new(volume_with(&store, 1, limits));
         let (file, small) = (ino(&old, &["directory", "numbers"]), ino(&old, &["small"]));
@@ -81,7 +98,7 @@ fn a_volume_of_format_3_is_read_and_written() {
         assert_eq!(old.has_compressed_runs(), compression != Compression::None);
         wait(old.close()).unwrap();
         drop(old);
-        is_whole(&store, compression != Compression::None);
+        is_whole(&store, 4, compression != Compression::None);
         // A writer that compresses nothing reads all forms.
         let plain = VolumeLimits { compression: Compression::None, ..VolumeLimits::default() };
         let again = volume_with(&store, 2, plain);
