@@ -159,6 +159,14 @@ fn sentence(seen: &SeenReports) -> String {
             "The store behind {name} is the cause: it has not answered for {age}, and its writers and syncs wait."
         );
     }
+    let rests = |report: &Report| -> u64 {
+        let disks = report.devices.iter().filter_map(|device| device.store.as_ref()?.disk_cache);
+        disks.map(|disk| disk.rests).sum()
+    };
+    if rests(&seen.now) > rests(&seen.before) {
+        return "The disk of --disk-cache is the cause: a read of it took over a second, and the store is asked instead."
+            .to_owned();
+    }
     // Requests for names and records are no waits of the engine, but their callers wait.
     if let Some((device, name, age)) = longest(|device| device.store.as_ref()?.slow_ns()) {
         let store = device.store.as_ref();

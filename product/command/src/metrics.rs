@@ -30,7 +30,7 @@ use afflux_metrics::{Exposition, Family, FamilyKind, MetricsListener, Value};
 use afflux_report::failure::{OrFailed, Outcome};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::control::messages::{NFS_FIGURES, NfsGauges};
+use crate::control::messages::{DiskCacheGauges, NFS_FIGURES, NfsGauges};
 use crate::processes;
 
 /// Listens at the address of `--metrics`, without answering yet.
@@ -227,6 +227,23 @@ families! { SERVER "Figures of `serve` with labels of their own":
     NFS_OPERATIONS Counter "afflux_nfs_operations_total" "Operations in compounds of version 4, by operation.";
     NFS_ERRORS Counter "afflux_nfs_errors_total" "Calls answered with a status other than OK, by status.";
     NFS_REFUSALS Counter "afflux_nfs_refused_records_total" "Records that were not carried out as calls, by reason.";
+}
+
+figures! { DISK_CACHE of DiskCacheGauges, "A disk cache's figures":
+    Gauge "afflux_disk_cache_size_bytes" "Space of the disk cache."
+        |it| Some(Value::Count(it.size_bytes));
+    Counter "afflux_disk_cache_written_bytes_total" "Bytes written to its disk."
+        |it| Some(Value::Count(it.written_bytes));
+    Counter "afflux_disk_cache_read_bytes_total" "Bytes read from its disk."
+        |it| Some(Value::Count(it.read_bytes));
+    Counter "afflux_disk_cache_hits_total" "Parts found there."
+        |it| Some(Value::Count(it.hits));
+    Counter "afflux_disk_cache_misses_total" "Parts fetched from the store."
+        |it| Some(Value::Count(it.misses));
+    Counter "afflux_disk_cache_dropped_total" "Damaged parts."
+        |it| Some(Value::Count(it.dropped));
+    Counter "afflux_disk_cache_rests_total" "How often the disk was too slow."
+        |it| Some(Value::Count(it.rests));
 }
 
 figures! { MOUNT of Mount<LinuxPlatform>, "A mount's figures":

@@ -30,7 +30,7 @@ use crate::log;
 #[cfg(feature = "object")]
 use afflux_object::Compression;
 #[cfg(feature = "object")]
-use afflux_object_store::{check_endpoint, check_snapshot_name};
+use afflux_object_store::{DiskCache, check_endpoint, check_snapshot_name};
 
 /// Headings of `afflux serve --help`.
 const CACHE: &str = "Cache and disks";
@@ -285,6 +285,15 @@ pub(crate) struct StoreSettings {
     /// refuses the volume once it has compressed bytes.
     #[arg(long, value_name = "HOW", help_heading = STORES, value_parser = compression)]
     pub(crate) compression: Option<Compression>,
+    /// Keep parts of the volume on a local disk, in DIR
+    ///
+    /// They are there after a restart, too. Bytes that are read once, in a stream, do not wear the disk out. Each
+    /// server takes a directory of its own.
+    #[arg(long, value_name = "DIR", help_heading = STORES)]
+    pub(crate) disk_cache: Option<PathBuf>,
+    /// Space of --disk-cache, such as 100GiB; all of it is reserved at once
+    #[arg(long, value_name = "SIZE", help_heading = STORES, value_parser = disk_cache_bytes)]
+    pub(crate) disk_cache_size: Option<u64>,
 }
 
 /// The settings that a reload changes at once, as it does all knobs. The others wait for the next start.
@@ -359,6 +368,9 @@ impl ServeSettings {
         if let Some(name) = &store.snapshot {
             check_snapshot_name(name).map_err(|why| Failure::wrong_use(format!("--snapshot: {why}")))?;
         }
+        if store.disk_cache.is_some() != store.disk_cache_size.is_some() {
+            return Err(Failure::wrong_use("--disk-cache and --disk-cache-size go together"));
+        }
         let of_stores = [
             ("--endpoint", store.endpoint.is_some(), "is the address of a store"),
             ("--standby", store.standby, "waits for another host that serves a volume in a store"),
@@ -366,6 +378,7 @@ impl ServeSettings {
             ("--follow", store.follow, "reads a volume in a store"),
             ("--snapshot", store.snapshot.is_some(), "reads a snapshot of a volume in a store"),
             ("--compression", store.compression.is_some(), "is of a volume in a store"),
+            ("--disk-cache", store.disk_cache.is_some(), "keeps parts of a volume in a store"),
         ];
         // A mount's point is an argument beside its store.
         let directory = if self.has_store() { None } else { self.directories.first() };
@@ -622,6 +635,12 @@ pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 
 fn cache_bytes(text: &str) -> Result<u64, String> {
     bytes(HostMemory::measured(), text)
+}
+
+#[cfg(feature = "object")]
+fn disk_cache_bytes(text: &str) -> Result<u64, String> {
+    let bytes = quantity::bytes(text)?;
+    DiskCache::check_size(bytes).map(|()| bytes).map_err(|error| error.to_string())
 }
 
 /// Reads the numbers of a user and a group.

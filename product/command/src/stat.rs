@@ -20,8 +20,9 @@ use afflux_report::{output, units};
 use crate::args;
 use crate::control::ControlClient;
 use crate::control::messages::{
-    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DelayGauges, DeviceGauges, DirtyFileReport, FigureGauge,
-    LockerGauges, PauseGauges, PeerGauges, Report, SERVED_DEVICE_FIGURES, UnwrittenFiles, WaiterGauges,
+    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DelayGauges, DeviceGauges, DirtyFileReport,
+    DiskCacheGauges, FigureGauge, LockerGauges, PauseGauges, PeerGauges, Report, SERVED_DEVICE_FIGURES, UnwrittenFiles,
+    WaiterGauges,
 };
 use crate::top::Tables;
 use crate::watch::{self, Watch};
@@ -170,6 +171,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         ];
         let each = rates.map(|(name, now, before)| format!("{name} {} ({}/s)", units::count(now), since(now, before)));
         parts.push(format!("requests {}", each.join(" ")));
+        parts.extend(store.disk_cache.as_ref().map(disk_cache));
         if let Some(ns) = store.slow_ns().filter(|_| now.away_ns.is_none()) {
             let why = output::bracketed(store.trouble.as_ref());
             let requests = units::plural(store.waiting, "request");
@@ -185,6 +187,23 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         parts.push(format!("{} could not be written{why}", units::plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
+}
+
+fn disk_cache(disk: &DiskCacheGauges) -> String {
+    let mut told = format!(
+        "disk cache {} % of {}, {} read, {} written",
+        disk.hit_percent(&DiskCacheGauges::default()).unwrap_or_default(),
+        units::plural(disk.hits + disk.misses, "part"),
+        units::memory(disk.read_bytes),
+        units::memory(disk.written_bytes)
+    );
+    if disk.dropped > 0 {
+        told += &format!(", {} damaged", units::count(disk.dropped));
+    }
+    if disk.rests > 0 {
+        told += &format!(", too slow {}", units::plural(disk.rests, "time"));
+    }
+    told
 }
 
 /// A device's figures as in `/sys/kernel/debug/bdi/*/stats`, under the same names, with sizes in kB.

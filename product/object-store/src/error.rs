@@ -1,8 +1,36 @@
-//! Errors of opening a store, with advice.
+//! Errors of opening a store or a disk cache, with advice.
 //!
 //! Owns: their kinds and texts.
 //! Does not own: errors of single requests after the opening (`failure`).
 //! Invariants: each text names the store, the event and the remedy.
+
+/// Why there is no disk cache.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskCacheError {
+    /// The size is out of its range.
+    #[error("the size of a disk cache is {} MiB to {} GiB", .least >> 20, .most >> 30)]
+    Size {
+        /// The least size, in bytes.
+        least: u64,
+        /// The largest size, in bytes.
+        most: u64,
+    },
+    /// Another process has the directory.
+    #[error("{directory}: another server has its disk cache there; each server takes a directory of its own")]
+    InUse {
+        /// Path of the directory.
+        directory: String,
+    },
+    /// The directory cannot be used.
+    #[error("{directory}: {why}")]
+    Unusable {
+        /// Path of the directory.
+        directory: String,
+        /// The fault.
+        why: String,
+    },
+}
 
 /// Why a store or its records were not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,8 @@
 //! `Store` opens a URL and finds out what the store is able to do. Its `objects` and `records` implement the seams of
 //! `afflux-object` over the crates `object_store` and `slatedb`.
 //!
-//! Owns: the two adapters, the threads of their runtime, the probe of a store, credentials, errors with advice.
+//! Owns: the two adapters, a cache of objects' parts on a local disk, the threads of their runtime, the probe of a
+//! store, credentials, errors with advice.
 //! Does not own: any decision about data: formats, COMMIT, garbage.
 //! Invariants: no type of the runtime is in an interface. Every future works on any executor. A conditional request is
 //! sent once; its layer above repeats it.
@@ -15,6 +16,7 @@
 mod address;
 mod connect;
 mod directory;
+mod disk_cache;
 mod error;
 mod failure;
 mod judge;
@@ -38,7 +40,8 @@ mod waits;
 mod wire;
 
 pub use address::check_address;
-pub use error::StoreError;
+pub use disk_cache::{DiskCache, DiskCacheFigures};
+pub use error::{DiskCacheError, StoreError};
 pub use objects::StoreObjects;
 pub use options::{Keys, Options, check_endpoint};
 pub use probe::AllowedUse;

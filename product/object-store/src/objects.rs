@@ -1,7 +1,7 @@
 //! `Objects` and `DatedObjects` over a store.
 //!
 //! Owns: the requests.
-//! Does not own: their repetition, which is the core's.
+//! Does not own: their repetition, which is the core's; parts of segments on a local disk (`disk_cache`).
 //! Invariants: a request that was begun goes on when its future is dropped.
 
 use std::ops::Range;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use afflux_object::{
     Arrivals, ByteParts, DatedObject, DatedObjects, ObjectError, ObjectVersion, Objects, PutOutcome, ReplaceOutcome,
+    SegmentId,
 };
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -35,6 +36,21 @@ impl StoreObjects {
     ) -> Result<T, ObjectError> {
         let answer = self.site.threads.run(request).await.map_err(|_| ObjectError::Unknown)?;
         answer.map_err(|error| RequestFailure::of(&error).seen())
+    }
+
+    /// A GET of a range that has bytes.
+    async fn fetch(&self, name: &str, range: Range<u64>, arrivals: &Arrivals) -> Result<ByteParts, ObjectError> {
+        let (wire, path, arrivals) = (Arc::clone(&self.site.wire), self.site.address.path(name), arrivals.clone());
+        self.run(async move {
+            let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+            let found = match wire.get_opts(&path, options).await {
+                Ok(found) => found,
+                Err(error) => return behind_the_end(error),
+            };
+            let pieces = found.into_stream().inspect_ok(|piece| arrivals.note(piece.len() as u64));
+            Ok(ByteParts(pieces.try_collect().await?))
+        })
+        .await
     }
 }
 
@@ -67,17 +83,10 @@ impl Objects for StoreObjects {
         if range.is_empty() {
             return Ok(ByteParts::default());
         }
-        let (wire, path, arrivals) = (Arc::clone(&self.site.wire), self.site.address.path(name), arrivals.clone());
-        self.run(async move {
-            let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-            let found = match wire.get_opts(&path, options).await {
-                Ok(found) => found,
-                Err(error) => return behind_the_end(error),
-            };
-            let pieces = found.into_stream().inspect_ok(|piece| arrivals.note(piece.len() as u64));
-            Ok(ByteParts(pieces.try_collect().await?))
-        })
-        .await
+        match self.site.disk.get().filter(|_| SegmentId::parse(name).is_ok()) {
+            Some(parts) => parts.read(name, range, arrivals, |range| self.fetch(name, range, arrivals)).await,
+            None => self.fetch(name, range, arrivals).await,
+        }
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {
@@ -105,6 +114,12 @@ impl Objects for StoreObjects {
             }
         })
         .await
+    }
+
+    fn forget(&self, name: &str) {
+        if let Some(parts) = self.site.disk.get() {
+            parts.forget(name);
+        }
     }
 
     fn away_ns(&self) -> u64 {

@@ -6,7 +6,7 @@
 //! encodes some characters of a path, so that its names would begin with another prefix.
 
 use std::ffi::OsString;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use object_store::ObjectStore;
@@ -16,6 +16,7 @@ use object_store::prefix::PrefixStore;
 use crate::address::{Address, RECORDS};
 use crate::connect::connect;
 use crate::directory::DirectoryLock;
+use crate::disk_cache::VolumeParts;
 use crate::error::StoreError;
 use crate::judge::Patience;
 use crate::options::Options;
@@ -46,6 +47,10 @@ pub(crate) struct Site {
     pub(crate) wire: Arc<Wire>,
     pub(crate) lock: Option<DirectoryLock>,
     pub(crate) time: Time,
+    /// Parts of objects on a local disk, once the identity of the volume is known.
+    pub(crate) disk: OnceLock<VolumeParts>,
+    /// The server of the store, if it is one of the user's own.
+    pub(crate) endpoint: Option<String>,
 }
 
 impl Site {
@@ -66,7 +71,13 @@ impl Site {
         if let Some(told) = options.told {
             drop(threads.run(tell(told, url.to_owned(), Arc::downgrade(&wire))));
         }
-        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time })
+        let (disk, endpoint) = (OnceLock::new(), options.endpoint.clone());
+        Ok(Self { url: url.to_owned(), address, threads, wire, lock, time, disk, endpoint })
+    }
+
+    /// A text that tells the volume's location from others.
+    pub(crate) fn location(&self) -> String {
+        format!("{} {}", self.endpoint.as_deref().unwrap_or_default(), self.url)
     }
 
     /// The database's folder, and the store that has it.

@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use crate::address::{Address, PROBES, StoreAddress};
 use crate::connect::connect;
 use crate::directory::DirectoryLock;
-use crate::error::StoreError;
+use crate::disk_cache::{DiskCache, DiskCacheFigures, VolumeParts};
+use crate::error::{DiskCacheError, StoreError};
 use crate::failure::{RequestFailure, advice};
 use crate::objects::StoreObjects;
 use crate::options::Options;
@@ -172,6 +173,22 @@ impl Store {
     /// If there is no snapshot of the name, or the store refuses.
     pub async fn remove_snapshot(&self, name: &str) -> Result<(), StoreError> {
         snapshot::remove(&self.site, name).await
+    }
+
+    /// Has reads of the volume's objects use a disk cache from now on. `id` is the volume's identity, and `epoch` that
+    /// of its writer's opening, if this process is the writer. A second call changes nothing.
+    ///
+    /// # Errors
+    /// If the directory of the disk cache takes no note of the volume.
+    pub fn use_disk_cache(&self, cache: &DiskCache, id: [u8; 16], epoch: Option<u32>) -> Result<(), DiskCacheError> {
+        let parts = cache.of_volume(id, &self.site.location(), epoch, random())?;
+        let _ = self.site.disk.set(parts);
+        Ok(())
+    }
+
+    /// The figures of the disk cache, if the volume has one.
+    pub fn disk_cache(&self) -> Option<DiskCacheFigures> {
+        self.site.disk.get().map(VolumeParts::figures)
     }
 
     /// A clock for the volume.

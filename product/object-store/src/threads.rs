@@ -56,6 +56,15 @@ impl Threads {
         Ok(Self(Arc::new(Ending { runtime: Some(runtime), handle })))
     }
 
+    /// Threads that wait for a local disk, and one that computes checksums.
+    pub(crate) fn for_disk(waiting_max: usize) -> std::io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).max_blocking_threads(waiting_max).thread_name("afflux-disk");
+        let runtime = builder.enable_time().build()?;
+        let handle = runtime.handle().clone();
+        Ok(Self(Arc::new(Ending { runtime: Some(runtime), handle })))
+    }
+
     /// Uses a runtime of a test, which ends it.
     #[cfg(test)]
     pub(crate) fn of(handle: Handle) -> Self {
@@ -137,7 +146,7 @@ impl Clock for StoreClock {
     }
 }
 
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     read_ns(ClockId::Boottime)
 }
 

@@ -106,8 +106,11 @@ fn flags_win_over_environment_over_file() {
 #[test]
 fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("\ncachee = 1", &[], &flags());
-    let of_stores =
-        if cfg!(feature = "object") { " endpoint, standby, take_over, follow, snapshot, compression," } else { "" };
+    let of_stores = if cfg!(feature = "object") {
+        " endpoint, standby, take_over, follow, snapshot, compression, disk_cache, disk_cache_size,"
+    } else {
+        ""
+    };
     let allowed = format!(
         "listen, nfs, rpcbind, posix_locks, delegations, cache, arena, io, prefault, lock_memory, allow, squash, anon, groups, any_port, \
          read_only, async_metadata, subtree_check, shared, tls, tls_required, tls_clients, tls_users,{of_stores} mount, kernel_cache, sole, sync, dirsync, state, control, metrics, log, \

@@ -244,7 +244,7 @@ gauges! {
         #[serde(default)]
         knobs_in_force: Vec<KnobGauge> = Word "knobs_in_force" "" "" "" "Knobs that act with another value than they were given: `knob`, `value` (null: no effect), `unit`, and the reason (`because`).";
         #[serde(default)]
-        store: Option<StoreGauges> = Word "store" "" "" "" "The object store behind the device: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about a failed request (`trouble`), `is_read_only`, the time since its last answer (`silent_ns`), the requests that wait for it (`waiting`, the oldest for `waiting_ns`), and the dirty bytes that it has and no durable record names (`unsynced_bytes`).";
+        store: Option<StoreGauges> = Word "store" "" "" "" "The object store behind the device: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about a failed request (`trouble`), `is_read_only`, the time since its last answer (`silent_ns`), the requests that wait for it (`waiting`, the oldest for `waiting_ns`), and the dirty bytes that it has and no durable record names (`unsynced_bytes`). `disk_cache`: null, or its `size_bytes`, `written_bytes` and `read_bytes`, parts found (`hits`), fetched (`misses`), damaged (`dropped`), and how often its disk was too slow (`rests`).";
         in_force: BTreeMap<String, Option<FigureGauge>> = Word "in_force" "" "" "" "The policy's own figures, below.";
         pauses: Vec<PauseGauges> = Word "pauses" "" "" "" "Writers' pauses by `cause`: those that last (`waiting`), the ended ones (`count`), their sum (`ns`), the longest (`longest_ns`).";
         waits: PerWait<WaitTimes> = Word "waits" "" "" "" "Ended waits since the start: `throttle` (all pauses of a write, and its own writeback), `reclaim` (for a frame), `read` (for bytes), `pause` (single ones), `sync`, `commit`. Each has `count`, `ns`, `p50_ns`, `p99_ns`, `p999_ns` and `max_ns`; quantiles are at most 3.2 % off.";
@@ -290,6 +290,28 @@ pub(crate) struct StoreGauges {
     /// Bytes that were sent, and that no durable record names yet. They count as dirty.
     #[serde(default)]
     pub(crate) unsynced_bytes: u64,
+    #[serde(default)]
+    pub(crate) disk_cache: Option<DiskCacheGauges>,
+}
+
+/// Parts of the store's objects on a local disk, since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DiskCacheGauges {
+    pub(crate) size_bytes: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) dropped: u64,
+    pub(crate) rests: u64,
+}
+
+impl DiskCacheGauges {
+    /// The share of parts that were there since an earlier report; none if nobody asked for one.
+    pub(crate) fn hit_percent(&self, earlier: &Self) -> Option<u64> {
+        let hits = self.hits.saturating_sub(earlier.hits);
+        (100 * hits).checked_div(hits + self.misses.saturating_sub(earlier.misses))
+    }
 }
 
 impl StoreGauges {

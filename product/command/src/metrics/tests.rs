@@ -12,7 +12,11 @@ const DASHBOARD: &str = include_str!("../../../../docs/reference/dashboard.json"
 /// The families that no record and no counter has.
 pub(crate) fn others() -> Vec<&'static Family> {
     let tables = [PROCESS, SERVER, MOUNTED, GOVERNOR].into_iter().flatten().copied();
-    tables.chain(MOUNT.iter().map(|(family, _)| family)).chain(GOVERNED.iter().map(|(family, _)| family)).collect()
+    tables
+        .chain(DISK_CACHE.iter().map(|(family, _)| family))
+        .chain(MOUNT.iter().map(|(family, _)| family))
+        .chain(GOVERNED.iter().map(|(family, _)| family))
+        .collect()
 }
 
 fn all() -> Vec<&'static Family> {

@@ -6,8 +6,8 @@ use expect_test::expect;
 
 use super::lines;
 use crate::control::messages::{
-    AnsweredCalls, CacheGauges, DelayGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, StoreGauges,
-    WaiterGauges,
+    AnsweredCalls, CacheGauges, DelayGauges, DeviceGauges, DiskCacheGauges, FigureGauge, NfsGauges, PauseGauges,
+    Report, StoreGauges, WaiterGauges,
 };
 
 pub(crate) fn report(uptime_ns: u64) -> Report {
@@ -292,6 +292,26 @@ fn a_device_that_hangs_for_names_is_told_with_the_age_of_the_call() {
     now.devices[0].status.names_stalled_ns = Some(12_300_000_000);
     let text = lines(&now, &now);
     assert!(text.contains("   HANGS: a call for names or attributes has not ended for 12.3 s\n"), "{text}");
+}
+
+#[test]
+fn a_disk_cache_is_told_with_its_hits_and_its_bytes() {
+    let mut now = report(1);
+    let disk = DiskCacheGauges {
+        hits: 3,
+        misses: 1,
+        read_bytes: 3 << 20,
+        written_bytes: 2 << 20,
+        ..DiskCacheGauges::default()
+    };
+    now.devices[0].store = Some(StoreGauges { disk_cache: Some(disk), ..StoreGauges::default() });
+    assert!(
+        lines(&now, &now).contains("   disk cache 75 % of 4 parts, 3.00 MiB read, 2.00 MiB written"),
+        "{}",
+        lines(&now, &now)
+    );
+    now.devices[0].store.as_mut().unwrap().disk_cache = Some(DiskCacheGauges { dropped: 2, rests: 1, ..disk });
+    assert!(lines(&now, &now).contains("2.00 MiB written, 2 damaged, too slow 1 time"), "{}", lines(&now, &now));
 }
 
 #[test]

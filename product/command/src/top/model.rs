@@ -180,6 +180,10 @@ impl Model {
                 let earlier = before.device(&status.name).and_then(|device| device.store.as_ref());
                 rate(all(store), all(earlier.unwrap_or(store)), time)
             }),
+            disk_cache_percent: device.store.as_ref().and_then(|store| {
+                let earlier = before.device(&status.name).and_then(|device| device.store.as_ref()?.disk_cache);
+                store.disk_cache?.hit_percent(&earlier.unwrap_or_default())
+            }),
             owed_per_mille: curve(|it| &it.owed_per_mille).unwrap_or_default(),
             written: curve(|it| &it.written).unwrap_or_default(),
         }

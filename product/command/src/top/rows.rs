@@ -51,6 +51,8 @@ pub(super) struct DeviceRow {
     pub(super) read_bytes_per_s: u64,
     /// Requests to the store behind it; none for a disk.
     pub(super) store_requests_per_s: Option<u64>,
+    /// The share of parts that the disk cache had; none without reads, or without a disk cache.
+    pub(super) disk_cache_percent: Option<u64>,
     /// The last two minutes, one value a second: the owed time as a fraction of the budget, in thousandths; without a
     /// time, the dirty bytes as a fraction of the limit.
     #[serde(skip)]

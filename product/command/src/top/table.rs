@@ -261,6 +261,9 @@ fn state(row: &DeviceRow) -> String {
     if let Some(requests) = row.store_requests_per_s {
         parts.push(format!("{} requests/s", units::count(requests)));
     }
+    if let Some(percent) = row.disk_cache_percent {
+        parts.push(format!("disk cache {percent} %"));
+    }
     if files_failed > 0 {
         parts.push(format!("{} could not be written", units::plural(files_failed.into(), "file")));
     }

@@ -302,8 +302,12 @@ fn a_store_that_is_away_says_since_when_and_its_requests_are_shown() {
     let mut rows = after(10).rows();
     (rows.devices[0].status.stalled_ns, rows.devices[0].status.away_ns) = (Some(12 * S), Some(13 * S));
     rows.devices[0].store_requests_per_s = Some(7);
+    rows.devices[0].disk_cache_percent = Some(93);
     let text = table::plain(&rows, 200, 20);
-    assert!(text.contains("away for 13.0 s, writers wait; 7 requests/s") && !text.contains("hangs"), "{text}");
+    assert!(
+        text.contains("away for 13.0 s, writers wait; 7 requests/s; disk cache 93 %") && !text.contains("hangs"),
+        "{text}"
+    );
     assert_eq!(rows.devices[0].load(), Attention::Over);
 }
 

@@ -364,6 +364,8 @@ fn settings_of_stores_are_judged_before_the_store_is_asked() {
     for (setting, said) in [
         (["--endpoint", "store:9000"], "--endpoint: 'store:9000' is no address of a server"),
         (["--snapshot", "a/b"], "--snapshot: 'a/b' is no name of a snapshot"),
+        (["--disk-cache", "/tmp/parts"], "--disk-cache and --disk-cache-size go together"),
+        (["--disk-cache-size", "1MiB"], "the size of a disk cache is 64 MiB to 1024 GiB"),
     ] {
         if cfg!(not(feature = "object")) {
             return afflux_scratch::skipped!("this build serves directories only");

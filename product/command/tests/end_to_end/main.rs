@@ -11,6 +11,8 @@ mod client;
 mod control;
 mod crowds;
 mod descriptors;
+#[cfg(feature = "object")]
+mod disk_caches;
 mod durability;
 mod eject;
 mod explaining;

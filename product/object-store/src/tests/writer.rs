@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use afflux_object::{Compression, Fresh, ObjectVolume, ObjectVolumeError, VolumeHeader, VolumeLimits, check};
@@ -55,6 +55,8 @@ impl TestWriter {
             wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,
             time: Time { now_ns, replay: Some((Arc::new(SimClock), seed)) },
+            disk: OnceLock::new(),
+            endpoint: None,
         })
     }
 

@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use afflux_engine::WaitTimes;
 
 use super::super::{SeenReports, sentence};
-use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, StoreGauges, WaiterGauges};
+use crate::control::messages::{
+    DiskCacheGauges, FigureGauge, PauseGauges, PeerGauges, Report, StoreGauges, WaiterGauges,
+};
 use crate::stat::tests::report;
 
 const S: u64 = 1_000_000_000;
@@ -60,6 +62,15 @@ fn a_request_that_waits_for_its_store_is_the_cause_though_no_call_waits_in_the_e
     );
     assert!(told(S, None).contains("is the cause: 2 requests wait"));
     assert!(!told(S - 1, None).contains("store"), "requests that pass are no waits");
+}
+
+#[test]
+fn a_slow_disk_of_a_disk_cache_is_the_cause() {
+    let said = told(|now| {
+        let disk_cache = Some(DiskCacheGauges { rests: 1, ..DiskCacheGauges::default() });
+        now.devices[0].store = Some(StoreGauges { disk_cache, ..StoreGauges::default() });
+    });
+    assert!(said.starts_with("The disk of --disk-cache is the cause"), "{said}");
 }
 
 #[test]

@@ -53,6 +53,9 @@ fn figures(running: &Running, all: &mut Exposition) {
         closed_connections(&nfs.handle.counts(), all);
         calls(nfs, all);
     }
+    if let Some(disk) = running.store.as_ref().and_then(|store| store().disk_cache) {
+        add(all, DISK_CACHE, &disk, &[]);
+    }
     if let Some(mount) = &running.front.mount {
         add(all, MOUNT, &*mount.mount, &[]);
         calls_of_mount(mount, all);

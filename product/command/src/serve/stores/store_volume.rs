@@ -12,12 +12,12 @@ use std::sync::Arc;
 use afflux_engine::Platform;
 use afflux_linux_device::LinuxPlatform;
 use afflux_object::{ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, VolumeLimits, WatchedObjects};
-use afflux_object_store::{Store, ViewState};
+use afflux_object_store::{DiskCache, DiskCacheError, DiskCacheFigures, Store, ViewState};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, HandleKey, NewDevice};
 
-use crate::control::messages::StoreGauges;
+use crate::control::messages::{DiskCacheGauges, StoreGauges};
 use crate::serve::live::{ServedDevices, StoreFigures};
 use crate::serve::persisted::client_state::{self, PersistedClients};
 use crate::serve::persisted::persisted_prices::PersistedPrices;
@@ -25,7 +25,7 @@ use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::UnstoredView;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
 use crate::serve::stores::{Parts, VolumeLocation};
-use crate::settings::{ServeSettings, is_store};
+use crate::settings::{ServeSettings, StoreSettings, is_store};
 use crate::stores;
 
 /// The device's name in reports.
@@ -71,6 +71,7 @@ impl StoreVolume {
             None => Store::open(&url, &options).await,
         };
         let location = VolumeLocation { url, platform, store: store.map_err(|error| stores::failure(&error))? };
+        let (disk, mut notes) = disk_cache(settings).await?;
         if settings.standby {
             // A standby outlives outages of its store.
             location.store.serve();
@@ -80,15 +81,18 @@ impl StoreVolume {
             None => match store_writer::open(&location, volume).await? {
                 Ok((parts, writer)) => {
                     location.store.serve();
-                    let notes = location.store.warning().map(str::to_owned).into_iter().collect();
+                    notes.extend(location.store.warning().map(str::to_owned));
+                    let id = writer.volume.header().id;
+                    notes.extend(use_disk_cache(&location, disk.as_ref(), id, Some(writer.epoch())));
                     return Ok(Self { location, parts, writer: Some(writer), notes });
                 }
                 Err(ReadOnly(why)) => (ViewState::Following, why),
             },
         };
-        let parts = open(&location, &view).await?;
+        let (parts, id) = open(&location, &view).await?;
         location.store.serve();
-        let notes = vec![format!("every change is refused: {why}")];
+        notes.push(format!("every change is refused: {why}"));
+        notes.extend(use_disk_cache(&location, disk.as_ref(), id, None));
         Ok(Self { location, parts, writer: None, notes })
     }
 
@@ -125,6 +129,7 @@ impl StoreVolume {
                 is_read_only,
                 silent_ns: store.silent_ns(),
                 unsynced_bytes: volume.as_ref().map_or(0, |volume| volume.unsynced_bytes()),
+                disk_cache: store.disk_cache().map(disk_cache_gauges),
             }
         })
     }
@@ -158,7 +163,41 @@ impl StoreVolume {
     }
 }
 
-pub(crate) async fn open(location: &VolumeLocation, view: &ViewState) -> Outcome<Parts> {
+/// Opens the disk cache. One that cannot be used costs a note: the store has all bytes.
+async fn disk_cache(settings: &StoreSettings) -> Outcome<(Option<DiskCache>, Vec<String>)> {
+    let Some((path, bytes)) = settings.disk_cache.as_ref().zip(settings.disk_cache_size) else {
+        return Ok((None, Vec::new()));
+    };
+    match DiskCache::open(path, bytes).await {
+        Ok(cache) => Ok((Some(cache), Vec::new())),
+        Err(error @ DiskCacheError::InUse { .. }) => {
+            Err(Failure::failed(output::shown(format!("--disk-cache: {error}"))))
+        }
+        Err(error) => Ok((None, vec![without_disk(&error)])),
+    }
+}
+
+fn without_disk(error: &DiskCacheError) -> String {
+    output::shown(format!("there is no disk cache: {error}"))
+}
+
+/// Has the volume use the disk cache. Returns the reason if it cannot.
+fn use_disk_cache(
+    location: &VolumeLocation,
+    disk: Option<&DiskCache>,
+    id: [u8; 16],
+    epoch: Option<u32>,
+) -> Option<String> {
+    location.store.use_disk_cache(disk?, id, epoch).err().map(|error| without_disk(&error))
+}
+
+fn disk_cache_gauges(figures: DiskCacheFigures) -> DiskCacheGauges {
+    let DiskCacheFigures { size_bytes, written_bytes, read_bytes, hits, misses, dropped, rests } = figures;
+    DiskCacheGauges { size_bytes, written_bytes, read_bytes, hits, misses, dropped, rests }
+}
+
+/// Opens a view. Returns its parts and the identity of the volume.
+async fn open(location: &VolumeLocation, view: &ViewState) -> Outcome<(Parts, [u8; 16])> {
     let VolumeLocation { platform, store, .. } = location;
     let failed = |error| location.failed(&error);
     let records = store.view(view).await.map_err(|error| Failure::failed(output::shown(error)))?;
@@ -175,7 +214,7 @@ pub(crate) async fn open(location: &VolumeLocation, view: &ViewState) -> Outcome
         tree: Arc::clone(&tree) as _,
         device,
     };
-    let location = location.clone();
+    let (location, id) = (location.clone(), volume.header().id);
     platform.spawn("store view", async move {
         let ended = volume.records().follow(|| {
             tree.forget_inodes();
@@ -183,5 +222,5 @@ pub(crate) async fn open(location: &VolumeLocation, view: &ViewState) -> Outcome
         });
         location.lost(&ended.await.to_string());
     });
-    Ok(parts)
+    Ok((parts, id))
 }
