@@ -46,6 +46,8 @@ const PART_BYTES: u64 = 65_540;
 const READ_BYTES_MAX: u64 = 8 << 20;
 /// Most bytes of a segment's object that may be in parts.
 const OBJECT_BYTES_MAX: u64 = 2 * SEGMENT_BYTES_MAX as u64;
+/// Reads whose ends are known: a reader of a stream goes on at one of them.
+const ENDS_MAX: usize = 256;
 /// Segments that are read from the store, the last ones that were damaged.
 const DISTRUSTED_MAX: usize = 64;
 /// The least size.
@@ -175,7 +177,7 @@ impl DiskCache {
     ) -> Result<VolumeParts, DiskCacheError> {
         let volume = format!("{:032x}-{:016x}", u128::from_be_bytes(id), hash(address));
         let state = self.0.directory.name_of(&volume, epoch, fresh)?;
-        Ok(VolumeParts { cache: self.clone(), prefix: format!("{volume}-{state}"), distrusted: Mutex::default() })
+        Ok(VolumeParts { cache: self.clone(), prefix: format!("{volume}-{state}"), distrusted: Mutex::default(), ends: Mutex::default() })
     }
 }
 
@@ -216,6 +218,8 @@ pub(crate) struct VolumeParts {
     prefix: String,
     /// Segments whose parts did not match their lines' checksums.
     distrusted: Mutex<VecDeque<String>>,
+    /// The objects and the ends of the last reads.
+    ends: Mutex<VecDeque<(u64, u64)>>,
 }
 
 /// Bytes of an object, from an offset on.
@@ -253,6 +257,7 @@ impl VolumeParts {
         if is_distrusted || range.end - range.start > READ_BYTES_MAX {
             return fetch(range).await;
         }
+        let is_of_stream = self.try_continue(name, &range) || arrivals.is_ahead();
         let numbers = range.start / PART_BYTES..range.end.div_ceil(PART_BYTES);
         let (mut all, missing) = self.load(name, numbers).await;
         let found_bytes = all.iter().map(|(_, bytes)| bytes.len() as u64).sum();
@@ -263,7 +268,7 @@ impl VolumeParts {
         arrivals.note(found_bytes.min(range.end - range.start));
         let Some(missing) = missing else { return Ok(cut(all, &range)) };
         counters.misses.fetch_add(missing.end - missing.start, Ordering::Relaxed);
-        let entering = self.entering(name, &missing, &range, arrivals.is_ahead());
+        let entering = self.entering(name, &missing, &range, is_of_stream);
         let enters = |part: u64| entering.contains(&part);
         let from = if enters(missing.start) { 0 } else { range.start }.max(missing.start * PART_BYTES);
         let to = if enters(missing.end - 1) { u64::MAX } else { range.end }.min(missing.end * PART_BYTES);
@@ -279,6 +284,18 @@ impl VolumeParts {
         all.extend(fetched);
         all.sort_by_key(|(at, _)| *at);
         Ok(cut(all, &range))
+    }
+
+    /// Notes a read. True if it begins where one of the last reads of this object ended.
+    fn try_continue(&self, name: &str, range: &Range<u64>) -> bool {
+        let object = hash(name);
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = ends.iter().position(|end| *end == (object, range.start)).and_then(|at| ends.remove(at));
+        ends.push_back((object, range.end));
+        if ends.len() > ENDS_MAX {
+            ends.pop_front();
+        }
+        before.is_some()
     }
 
     /// The shortest run of parts that has all missing ones, and the parts beside it that are there. Behind a short part
@@ -318,11 +335,11 @@ impl VolumeParts {
 
     /// The missing parts that will enter. Each byte of a stream is in one read: a part counts as read by the read that
     /// has its first byte.
-    fn entering(&self, name: &str, missing: &Range<u64>, range: &Range<u64>, is_ahead: bool) -> Vec<u64> {
+    fn entering(&self, name: &str, missing: &Range<u64>, range: &Range<u64>, is_of_stream: bool) -> Vec<u64> {
         let mut admission = self.inner().admission();
         let mut enters = |part: u64| {
             let hash = hash(&self.key(name, part));
-            match is_ahead {
+            match is_of_stream {
                 true => range.contains(&(part * PART_BYTES)) && admission.try_enter_again(hash),
                 false => admission.try_enter(hash, DISK_BYTES),
             }

@@ -1,7 +1,8 @@
 //! Which parts of objects enter the disk cache.
 //!
 //! A part for which a reader waits enters at once: the next random read finds it. It takes as much credit as it has
-//! bytes. A part that is read ahead of a stream enters at its second read within the window.
+//! bytes. A part of a stream enters at its second read within the window: what is read ahead, and what a reader waits
+//! for right behind an earlier read.
 //!
 //! The credit is at first what the disk cache has free. Each byte that is read from the disk gives one back. So parts
 //! that nobody reads again fill the free space once, and then the window decides about all parts: a stream of any
