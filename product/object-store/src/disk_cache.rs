@@ -4,8 +4,8 @@
 //! a segment's first run are parts, and another line lies in two. The library checks a checksum of each part that it
 //! reads, and finds the parts again after a kill.
 //!
-//! Owns: the reading of a range by its parts, what is fetched for those that are not there, the figures; the threads of
-//! the disk, how long a reader waits for them.
+//! Owns: the reading of a range by its parts, the fetches of missing parts, the figures; the threads of the disk, a
+//! reader's patience with them.
 //! Does not own: the disk's format, its order of eviction, which is that of the writes (`foyer`); which parts enter
 //! (`admission`); the directory (`directory`); the checksums of lines (`afflux_object`).
 //! Invariants: a disk that fails, lies or hangs costs a request to the store, and never an error. A part's key has the
@@ -177,7 +177,12 @@ impl DiskCache {
     ) -> Result<VolumeParts, DiskCacheError> {
         let volume = format!("{:032x}-{:016x}", u128::from_be_bytes(id), hash(address));
         let state = self.0.directory.name_of(&volume, epoch, fresh)?;
-        Ok(VolumeParts { cache: self.clone(), prefix: format!("{volume}-{state}"), distrusted: Mutex::default(), ends: Mutex::default() })
+        Ok(VolumeParts {
+            cache: self.clone(),
+            prefix: format!("{volume}-{state}"),
+            distrusted: Mutex::default(),
+            ends: Mutex::default(),
+        })
     }
 }
 
@@ -298,7 +303,7 @@ impl VolumeParts {
         before.is_some()
     }
 
-    /// The shortest run of parts that has all missing ones, and the parts beside it that are there. Behind a short part
+    /// The shortest run of parts with all missing ones, and the present parts beside it. Behind a short part
     /// the object has no bytes.
     async fn load(&self, name: &str, parts: Range<u64>) -> (Vec<Piece>, Option<Range<u64>>) {
         let keys: Vec<(u64, String)> = parts.clone().map(|part| (part, self.key(name, part))).collect();

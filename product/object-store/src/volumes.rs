@@ -1,6 +1,6 @@
 //! The volumes of a bucket.
 //!
-//! Owns: the search for them; the objects that one of them has.
+//! Owns: the search for them; the objects of one of them.
 //! Does not own: what a volume is made of, but for the folders that distinguish it from others.
 //! Invariants: the search lists nothing below a volume, and has a bound.
 

@@ -1,12 +1,12 @@
 //! Which parts of objects enter the disk cache.
 //!
 //! A part for which a reader waits enters at once: the next random read finds it. It takes as much credit as it has
-//! bytes. A part of a stream enters at its second read within the window: what is read ahead, and what a reader waits
-//! for right behind an earlier read.
+//! bytes. A part of a stream enters at its second read within the window. Of a stream are parts that the engine reads
+//! ahead, and parts right behind an earlier read.
 //!
 //! The credit is at first what the disk cache has free. Each byte that is read from the disk gives one back. So parts
-//! that nobody reads again fill the free space once, and then the window decides about all parts: a stream of any
-//! length, also one of many small files, writes no more than the size of the disk cache.
+//! without a second reader fill the free space once, and then the window decides about all parts. A stream of any
+//! length writes no more than the size of the disk cache, also one of many small files.
 //!
 //! Owns: the credit, the window of recent parts.
 //! Does not own: the parts, their order of eviction.

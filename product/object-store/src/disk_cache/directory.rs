@@ -1,4 +1,4 @@
-//! The directory of a disk cache: its lock, its space, the volumes that it has parts of.
+//! The directory of a disk cache: its lock, its space, the volumes of its parts.
 //!
 //! Owns: the lock, the reservation of all space at the start, which parts an earlier state of a volume has left.
 //! Does not own: what is in the files (`foyer`).

@@ -1,4 +1,4 @@
-//! The database as our records use it: its settings, its sums, its compactor.
+//! The database of our records: its settings, its sums, its compactor.
 //!
 //! Owns: the values of the settings and their reasons; the addition by which the database joins changes of one record;
 //! the making, the run and the end of the compactor.

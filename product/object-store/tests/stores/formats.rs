@@ -1,6 +1,6 @@
 //! Volumes of earlier formats.
 //!
-//! Owns: copies of such volumes, and what is in each.
+//! Owns: copies of such volumes, and the names and bytes in each.
 //! Does not own: the formats.
 //! Invariants: a copy was written by a release of its time, and does not change.
 
@@ -62,7 +62,7 @@ fn copy_of(name: &str) -> (Scratch, Store) {
     (scratch, store)
 }
 
-// rule: Bytes that were compressed are read by each later version, whatever it stores itself.
+// rule: Each later version reads compressed bytes, also one that compresses none itself.
 #[test]
 fn a_volume_of_format_3_with_compression_is_read() {
     let (_scratch, store) = copy_of("format-3-compressed");
