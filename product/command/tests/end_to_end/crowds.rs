@@ -133,7 +133,7 @@ fn honest_clients_get_right_answers_beside_hostile_ones() {
     let server = Server::start(scratch.path(), &[&data], &["--cache", "256MiB"]);
     let seconds = std::env::var("AFFLUX_HOSTILE_SECONDS").map_or(300, |seconds| seconds.parse().unwrap());
     let nfs = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
-    let outcome = hostile::run(&Plan { nfs, seed: 1, time: Duration::from_secs(seconds) }).unwrap();
+    let outcome = hostile::run(&Plan { nfs, seed: 1, time: Duration::from_secs(seconds), only: None }).unwrap();
     eprintln!("the longest time of an honest answer: {:?}", outcome.longest());
     assert!(outcome.attacks.iter().all(|(_, answers)| *answers > 0), "{outcome:?}");
     assert_eq!(server.stop().code, Some(0));

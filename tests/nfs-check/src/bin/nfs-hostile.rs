@@ -19,6 +19,8 @@ mod words {
 
     use std::net::SocketAddr;
 
+    use afflux_nfs_check::hostile::Attack;
+
     xflags::xflags! {
         /// Hostile clients of NFS 4.2 in the export's root, and honest clients whose answers are timed. Needs root.
         cmd nfs-hostile {
@@ -26,6 +28,8 @@ mod words {
             required nfs: SocketAddr
             /// The length of the run in seconds (60)
             optional --seconds n: u64
+            /// The only kind of hostile clients, such as delegations (all)
+            optional --only kind: Attack
             /// The hostile clients' draws follow from it (1)
             optional --seed n: u64
             /// The longest time of an honest answer, in milliseconds (100)
@@ -40,7 +44,7 @@ mod words {
 fn main() -> ExitCode {
     let words = NfsHostile::from_env_or_exit();
     let (seconds, seed) = (words.seconds.unwrap_or(60), words.seed.unwrap_or(1));
-    match run(&Plan { nfs: words.nfs, seed, time: Duration::from_secs(seconds) }) {
+    match run(&Plan { nfs: words.nfs, seed, time: Duration::from_secs(seconds), only: words.only }) {
         Ok(outcome) => {
             print(&outcome);
             let is_within =

@@ -5,6 +5,7 @@
 //! Invariants: a hostile client whose connection ends, or whose session is refused, begins again as another client.
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,15 @@ impl Attack {
             // After an error the next client begins.
             let _ = hostile.attack(&mut random, goes_on);
         }
+    }
+}
+
+impl FromStr for Attack {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let words = || Self::ALL.map(Self::word).join(", ");
+        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| format!("'{word}' is none of {}", words()))
     }
 }
 

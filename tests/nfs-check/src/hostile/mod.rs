@@ -36,6 +36,8 @@ pub struct Plan {
     pub seed: u64,
     /// The length.
     pub time: Duration,
+    /// The only kind of hostile client; all of them without it.
+    pub only: Option<Attack>,
 }
 
 /// The outcome of a run.
@@ -86,7 +88,8 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
         failure
     };
     let asked = thread::scope(|scope| {
-        for (kind, answers) in Attack::ALL.into_iter().zip(&answers) {
+        let is_asked = |kind: &Attack| plan.only.is_none_or(|only| *kind == only);
+        for (kind, answers) in Attack::ALL.into_iter().zip(&answers).filter(|(kind, _)| is_asked(kind)) {
             scope.spawn(move || {
                 let answered = || _ = answers.fetch_add(1, Ordering::Relaxed);
                 as_user(user_of(kind)).map(|()| kind.run(plan.nfs, plan.seed, user_of(kind), &goes_on, &answered))

@@ -19,7 +19,7 @@ fn a_load_is_read_and_a_wrong_word_is_refused() {
         (&["--seconds", "x"], "'x' is no whole number from 1"),
         (&["20"], "20"),
         (&["--load", "bursts"], "'bursts' is none of stream"),
-        (&["--server", "ganesha"], "'ganesha' is none of knfsd"),
+        (&["--server", "nfs-ganesha"], "'nfs-ganesha' is none of knfsd"),
     ] {
         let error = given(wrong).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
