@@ -307,7 +307,7 @@ pub(crate) struct DiskCacheGauges {
 }
 
 impl DiskCacheGauges {
-    /// The share of parts that were there since an earlier report; none if nobody asked for one.
+    /// The share of parts that readers found since an earlier report; none if nobody asked for a part.
     pub(crate) fn hit_percent(&self, earlier: &Self) -> Option<u64> {
         let hits = self.hits.saturating_sub(earlier.hits);
         (100 * hits).checked_div(hits + self.misses.saturating_sub(earlier.misses))

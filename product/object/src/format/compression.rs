@@ -227,7 +227,7 @@ impl Coder {
                 if zstd.is_none() {
                     *zstd = Some(new_zstd(*level)?);
                 }
-                // What does not fit into as many bytes did not become shorter.
+                // The buffer is as long as the line: a longer result is an error, and the line stays raw.
                 zstd.as_mut()?.compress_to_buffer(line, &mut buffer[..line.len()]).ok()?
             }
         };
@@ -235,7 +235,7 @@ impl Coder {
     }
 }
 
-/// A compressor of lines, whose frames lack what their readers know.
+/// A compressor of lines. Its frames do not name the length of the line, which readers know.
 fn new_zstd(level: i32) -> Option<zstd::bulk::Compressor<'static>> {
     let mut zstd = zstd::bulk::Compressor::new(level).ok()?;
     zstd.include_contentsize(false).ok()?;

@@ -153,7 +153,7 @@ impl Acl {
         owner << 6 | group << 3 | u32::from(self.others)
     }
 
-    /// What the mode does not say.
+    /// The part of the list that the mode does not have.
     fn access(&self) -> Option<Arc<AccessAcl>> {
         self.mask.map(|_| Arc::new(AccessAcl { group: self.group, named: self.named.clone() }))
     }

@@ -1,4 +1,4 @@
-//! An honest client that changes files which others may have delegated, one after the other, each timed.
+//! An honest client changes files, one after the other, that others may have delegated. Each change is timed.
 //!
 //! Owns: the shared files, the changes, the times of their answers.
 //! Does not own: the holders of delegations (`attack`).
