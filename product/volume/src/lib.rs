@@ -49,6 +49,7 @@ pub use objects::inode::Inode;
 pub use objects::listener::{ForeignChange, ForeignListener};
 pub use objects::rights::Use;
 pub use search::location_log::LocationStore;
+pub use tree::acl_form;
 pub use tree::attributes::{
     AttributeChange, Attributes, Consistency, DeviceKey, Kind, Outcome, SetTime, Stat, Timestamp, WccAttributes,
 };

@@ -1,15 +1,15 @@
 //! POSIX access control lists, as 4.2's attributes `posix_access_acl` and `posix_default_acl` have them
 //! (draft-ietf-nfsv4-posix-acls).
 //!
-//! Owns: the form of a list on the wire and on the host (acl(5), `system.posix_acl_*`), the names of these attributes
-//! on the host, the list that a mode alone means.
-//! Does not own: what a list permits, its effect on the mode (the host), the numbers of owners that a client names
-//! (`operations::attributes`).
+//! Owns: the form of a list on the wire, its way to the host's form and back, the list that a mode alone means.
+//! Does not own: the host's form and its names (`afflux_volume`), the rights by a list and its effect on the mode (the
+//! host), the numbers of owners that a client names (`operations::attributes`).
 //! Invariants: a list has at most [`ENTRIES_MAX`] entries. A list that comes from a client gets the host's order, so
 //! that the order of its entries does not matter (`a_list_comes_back_as_it_was_set_in_any_order`). Whether a list is
 //! valid, the host decides.
 
 use afflux_volume::Attributes;
+use afflux_volume::acl_form::{ENTRY_BYTES, NO_ID, VERSION, tag};
 
 use super::owners::Principal;
 use crate::status::NfsStatus;
@@ -17,27 +17,6 @@ use crate::wire::xdr::{Reader, Writer};
 
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 1024;
-/// The list that says who may use the object.
-pub(super) const ACCESS_ACL: &[u8] = afflux_volume::ACCESS_ACL;
-/// The list that new objects of a directory get.
-pub(super) const DEFAULT_ACL: &[u8] = afflux_volume::DEFAULT_ACL;
-
-/// Version of the host's form.
-const HOST_VERSION: u32 = 2;
-/// Bytes of an entry in the host's form: tag, permissions, number of the owner.
-const HOST_ENTRY_BYTES: usize = 8;
-/// The owner of an entry that needs none, in the host's form.
-const NO_OWNER: u32 = u32::MAX;
-
-/// Tags in the host's form.
-mod tag {
-    pub(super) const USER_OBJ: u16 = 0x01;
-    pub(super) const USER: u16 = 0x02;
-    pub(super) const GROUP_OBJ: u16 = 0x04;
-    pub(super) const GROUP: u16 = 0x08;
-    pub(super) const MASK: u16 = 0x10;
-    pub(super) const OTHER: u16 = 0x20;
-}
 
 /// The host's tags in the order of those on the wire, which are counted from 1 on.
 const TAGS: [u16; 6] = [tag::USER_OBJ, tag::USER, tag::GROUP_OBJ, tag::GROUP, tag::MASK, tag::OTHER];
@@ -87,10 +66,10 @@ pub(super) fn to_host(entries: &[RequestedEntry<'_>], ids: &[u32]) -> Vec<u8> {
     let mut ids = ids.iter().copied();
     let mut rows: Vec<(u16, u32, u16)> = entries
         .iter()
-        .map(|entry| (entry.tag, entry.who.as_ref().and_then(|_| ids.next()).unwrap_or(NO_OWNER), entry.permissions))
+        .map(|entry| (entry.tag, entry.who.as_ref().and_then(|_| ids.next()).unwrap_or(NO_ID), entry.permissions))
         .collect();
     rows.sort_unstable();
-    let mut host = HOST_VERSION.to_le_bytes().to_vec();
+    let mut host = VERSION.to_le_bytes().to_vec();
     for (tag, id, permissions) in rows {
         host.extend_from_slice(&tag.to_le_bytes());
         host.extend_from_slice(&permissions.to_le_bytes());
@@ -105,8 +84,8 @@ pub(super) fn to_host(entries: &[RequestedEntry<'_>], ids: &[u32]) -> Vec<u8> {
 /// It is none, or has too many entries.
 pub(super) fn write_host(writer: &mut Writer, host: &[u8]) -> Result<(), NfsStatus> {
     let (version, entries) = host.split_first_chunk().ok_or(NfsStatus::Serverfault)?;
-    let (entries, rest) = entries.as_chunks::<HOST_ENTRY_BYTES>();
-    if u32::from_le_bytes(*version) != HOST_VERSION || !rest.is_empty() || entries.len() > ENTRIES_MAX {
+    let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
+    if u32::from_le_bytes(*version) != VERSION || !rest.is_empty() || entries.len() > ENTRIES_MAX {
         return Err(NfsStatus::Serverfault);
     }
     writer.u32(entries.len() as u32);

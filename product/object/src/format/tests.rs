@@ -139,7 +139,7 @@ fn mixed(bytes: u32) -> Bytes {
     (0..bytes).map(|at| if is_noise(at) { at_random() } else { b'a' + (at % 7) as u8 }).collect()
 }
 
-/// A segment with a raw run, this one and another raw run; the place of this one.
+/// Makes a segment of a raw run, this run and another raw run. Returns the place of this run.
 fn segment_with(compression: Compression, run_bytes: &Bytes) -> (Bytes, SegmentRange) {
     let mut writer = SegmentWriter::new(id());
     writer.push(1, 0, run(100).into()).unwrap();

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use afflux_volume::acl_form::{ENTRY_BYTES, NO_ID, VERSION, tag};
 use afflux_volume::{ACCESS_ACL, ChangedAttributes, DEFAULT_ACL, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
 
@@ -17,24 +18,9 @@ use super::state::{DataCore, ObjectTree};
 use crate::format::acl::{AccessAcl, Acl, Acls, NAMED_MAX, NamedEntry};
 use crate::format::tree::InodeRecord;
 
-/// The version of the form.
-const VERSION: u32 = 2;
-const ENTRY_BYTES: usize = 8;
 /// The entries that a list has once at most: the owner, the group, the mask, the others.
 const SINGLE_MAX: usize = 4;
-/// In place of a number that an entry does not need. No user has it.
-const NO_ID: u32 = u32::MAX;
 const NO_LIST: VolumeError = VolumeError::Invalid { what: "no access control list" };
-
-/// Tags of entries, in the order that a list has.
-mod tag {
-    pub(super) const USER_OBJ: u16 = 0x01;
-    pub(super) const USER: u16 = 0x02;
-    pub(super) const GROUP_OBJ: u16 = 0x04;
-    pub(super) const GROUP: u16 = 0x08;
-    pub(super) const MASK: u16 = 0x10;
-    pub(super) const OTHER: u16 = 0x20;
-}
 
 /// The lists of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -117,13 +117,13 @@ pub(super) async fn shown_acls<P: Platform>(
     attributes: &Attributes,
 ) -> Result<ShownAcls, NfsStatus> {
     let (mut access, mut default) = (Writer::default(), Writer::default());
-    match on.volume.xattr_by(on.caller, inode, posix_acls::ACCESS_ACL).await {
+    match on.volume.xattr_by(on.caller, inode, afflux_volume::ACCESS_ACL).await {
         Err(VolumeError::NotSupported) => return Ok(ShownAcls::default()),
         Err(VolumeError::NoAttribute) => posix_acls::write_mode(&mut access, attributes)?,
         list => posix_acls::write_host(&mut access, &list?)?,
     }
     match inode.kind() {
-        Kind::Directory => match on.volume.xattr_by(on.caller, inode, posix_acls::DEFAULT_ACL).await {
+        Kind::Directory => match on.volume.xattr_by(on.caller, inode, afflux_volume::DEFAULT_ACL).await {
             Err(VolumeError::NoAttribute) => default.u32(0),
             list => posix_acls::write_host(&mut default, &list?)?,
         },

@@ -38,8 +38,8 @@ pub(super) async fn requested_change<P: Platform>(
     }
     let mut acls = HostAcls::default();
     for (number, name, list) in [
-        (n::POSIX_DEFAULT_ACL, posix_acls::DEFAULT_ACL, default_acl),
-        (n::POSIX_ACCESS_ACL, posix_acls::ACCESS_ACL, access_acl),
+        (n::POSIX_DEFAULT_ACL, afflux_volume::DEFAULT_ACL, default_acl),
+        (n::POSIX_ACCESS_ACL, afflux_volume::ACCESS_ACL, access_acl),
     ] {
         if let Some(list) = list {
             acls.push((number, name, to_host(service, &list).await?));

@@ -7,7 +7,7 @@
 //! named as gone.
 //! Invariants: at most one client of an owner is confirmed, and at most one is not. A client of another party or of
 //! another user has no influence on a client. A machine with several addresses is one client (trunking, RFC 8881
-//! 2.10.5). The machine proves this by its owner, its verifier and its user. No other machine knows the verifier
+//! 2.10.5). Its owner, its verifier and its user prove this. No other machine knows the verifier
 //! (`a_machine_is_one_client_from_each_of_its_addresses`). There are at most [`CLIENTS_MAX`]; each party has its quota
 //! (`quota`). A party without clients takes no memory. A client that was never confirmed goes first, then one with an
 //! ended lease, then one without state. No call walks over all clients.
